@@ -130,8 +130,10 @@ static bool profile(int pid, bool by_size, struct why *why)
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: look CORE | PID [purge | set NAME NUMBER | record FOLDER | profile | sites]\n");
+    fprintf(
+        stderr,
+        "usage: look CORE | PID [purge | set NAME NUMBER | mark NAME | record FOLDER | profile |"
+        " sites]\n");
     return EXIT_USAGE;
 }
 
@@ -158,6 +160,8 @@ int main(int argc, char **argv)
         seen = profile((int)pid, true, &why);
     else if (argc == 4 && strcmp(argv[2], "record") == 0)
         seen = order((int)pid, &(struct order){.kind = ORDER_RECORD, .name = argv[3]}, &why);
+    else if (argc == 4 && strcmp(argv[2], "mark") == 0)
+        seen = order((int)pid, &(struct order){.kind = ORDER_MARK, .name = argv[3]}, &why);
     else if (argc == 5 && strcmp(argv[2], "set") == 0)
         seen = order((int)pid,
                      &(struct order){

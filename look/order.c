@@ -142,7 +142,7 @@ static const char *refusal(enum order_kind order, uint32_t answer)
 {
     switch (answer) {
     case 2:
-        return order == ORDER_RECORD ? "its hakmem is too old for this" : "it has no such option";
+        return order != ORDER_SET ? "its hakmem is too old for this" : "it has no such option";
     case 3:
         return "the value is not allowed";
     case 4:

@@ -4,7 +4,7 @@
 
 #include "sheet/tables.h"
 
-enum order_kind { ORDER_PURGE = 1, ORDER_SET, ORDER_RECORD };
+enum order_kind { ORDER_PURGE = 1, ORDER_SET, ORDER_RECORD, ORDER_MARK };
 
 struct order {
     enum order_kind kind;

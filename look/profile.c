@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "because.h"
 #include "sheet/profile.h"
@@ -25,9 +26,10 @@ static bool site_read(struct target *t, const struct watch_profile *w, uint64_t 
     unsigned char site[SITE_MOST];
     if (!target_read(t, at, site, w->size))
         return false;
-    memcpy(&one.site.total, site + w->total_at, sizeof one.site.total);
-    memcpy(&one.site.live, site + w->live_at, sizeof one.site.live);
-    memcpy(&one.site.peak, site + w->peak_at, sizeof one.site.peak);
+    size_t tally = tally_bytes(w);
+    memcpy(&one.site.total, site + w->total_at, tally);
+    memcpy(&one.site.live, site + w->live_at, tally);
+    memcpy(&one.site.peak, site + w->peak_at, tally);
     memcpy(&one.site.depth, site + w->depth_at, sizeof one.site.depth);
     one.site.since = 0;
     if (w->since_at != 0)
@@ -90,7 +92,7 @@ static bool sum(void *to, uint64_t site)
 
 bool profile_sum_all(struct target *t, const struct watch_profile *w, struct profile_sums *sums)
 {
-    struct pass pass = {.t = t, .w = w};
+    struct pass pass = {.t = t, .w = w, .sums.no_errors = w->tally_bytes == 0};
     target_read(t, address(w->rate), &pass.sums.rate, sizeof pass.sums.rate);
     target_read(t, address(w->lost), &pass.sums.lost, sizeof pass.sums.lost);
     target_read(t, address(w->memory), &pass.sums.memory, sizeof pass.sums.memory);
@@ -199,6 +201,21 @@ static bool script_lines_print(FILE *out, struct target *t, const struct watch_p
     return true;
 }
 
+static void marks_print(FILE *out, struct target *t, const struct tables *tables)
+{
+    static struct watch_mark marks[MARKS_MOST];
+    unsigned count = marks_read(t, tables, marks);
+    struct timespec now;
+    struct text text;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    for (unsigned i = 0; i < count; i++) {
+        text_init(&text, line, sizeof line);
+        profile_add_mark(&text, &marks[i], ns > marks[i].time ? ns - marks[i].time : 0);
+        fputs(line, out);
+    }
+}
+
 bool profile_print(FILE *out, struct target *t, const struct tables *tables, const char *process,
                    uint64_t pid, struct profile_more *more, struct why *why)
 {
@@ -214,6 +231,7 @@ bool profile_print(FILE *out, struct target *t, const struct tables *tables, con
     text_init(&text, line, sizeof line);
     profile_add_head(&text, &pass.sums);
     fputs(line, out);
+    marks_print(out, t, tables);
     if (!profile_sites(t, pass.w, print, &pass))
         return because(why, EXIT_NONSENSE, "its heap profile changed while it was being read");
     text_init(&text, line, sizeof line);

@@ -132,7 +132,14 @@ static void print(FILE *out, const struct target *t, const struct heap *heap, st
     print_classes(out, heap);
     fprintf(out, "],\n \"requested\": ");
     print_requested(out, &heap->requested);
-    fprintf(out, ",\n \"caches\": [");
+    fprintf(out, ",\n \"marks\": [");
+    for (unsigned i = 0; i < heap->mark_count; i++) {
+        fprintf(out, "%s{\"count\": %" PRIu64 ", \"name\": ", i == 0 ? "" : ", ",
+                heap->marks[i].count);
+        print_text(out, heap->marks[i].name);
+        fputc('}', out);
+    }
+    fprintf(out, "],\n \"caches\": [");
     print_caches(out, heap);
     fprintf(out, "],\n \"mappings\": [");
     print_mappings(out, t);

@@ -103,6 +103,7 @@ MODULE_FLOOR = {
     "once": 4,
     "top_command": 5,
     "purge_command": 4,
+    "mark_command": 4,
     "set_command": 4,
     "cli": 6,
     "__main__": 7,

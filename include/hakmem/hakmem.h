@@ -277,6 +277,14 @@ size_t hakmem_stats(struct hakmem_stats *stats, size_t size);
  * Since 0.1. */
 int hakmem_sheet(int fd, int format);
 
+/** Marks this moment of the program's life by a name, such as "loaded": of the first 64 names it is
+ * counted how often and noted when. `hakmem trace` shows marks on the curve of memory and takes
+ * them as moments, heap profiles list them, and `hakmem exporter` counts them. `hakmem mark` does
+ * the same from outside. The name is copied; its first 39 bytes count. Null or an empty name does
+ * nothing, nor does a call while another thread forks. Takes about as long as a malloc that takes a
+ * lock, and allocates nothing. Does not change errno. Not async-signal-safe. Since 0.1. */
+void hakmem_mark(const char *name);
+
 /** Starts or stops the heap profile, as the option `profile` does: while it is on, one block in
  * many is sampled, with the call stack that allocated it. A block that was sampled stays in the
  * profile until it is freed, also after the profile was stopped. hakmem_profile_start also lets the

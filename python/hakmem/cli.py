@@ -43,6 +43,7 @@ SUBCOMMANDS = {
     "replay": "replay_command",
     "tune": "tune_command",
     "purge": "purge_command",
+    "mark": "mark_command",
     "set": "set_command",
     "options": "options",
     "bench": "bench_command",

@@ -59,6 +59,8 @@ class Process:
     maps: dict[str, str] = field(default_factory=dict)  # the latest line of /proc/PID/maps by begin
     parts: list[Part] = field(default_factory=list)
     late: list[Late] = field(default_factory=list)
+    # What the program marked: times as in Calls, and names; known when all calls were read.
+    marks: dict[tuple[int, str], None] = field(default_factory=dict)
     last: int = 0  # ticks when the last chunk was begun
     clocks: tuple[int, int] | None = None  # ticks and time of the last chunk
     looks: list[int] = field(default_factory=list)  # where in the file those at pages are
@@ -72,6 +74,7 @@ class Process:
     )  # when each path was first seen, as in Calls
     made: PerfMap | None = None  # names of code that is in no file
     threads: dict[int, int] = field(default_factory=dict)  # each one's place among them
+    names: dict[str, str] = field(default_factory=dict)  # of threads, by their numbers
 
     @property
     def name(self) -> str:
@@ -119,6 +122,7 @@ def processes(path: Path) -> tuple[list[Process], bool]:
             process.looks.append(block.at)
         elif block.kind == b"DONE":
             process.done = block.facts
+            process.names |= block.facts.get("threads", {})
         elif block.head is not None:
             indices[block.process].add(block.at, block.head)
     _give_clocks(found.values())
@@ -431,14 +435,11 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
     kind, what = chunks.events.kind, chunks.events.what
     is_path = kind == PATH
     if is_path.any():
-        first = time[is_path[timed]].tolist()
         found = _paths(chunks.events.both, np.flatnonzero(is_path))
-        for (number, path), since in zip(found, first, strict=True):
-            mapping = {} if number else _mapping(path)
-            process.maps.update(mapping)
-            if not mapping:
+        for when, (number, path) in zip(time[is_path[timed]].tolist(), found, strict=True):
+            if number or not _take_lines(process, _text(path), when):
                 process.paths[number] = path
-                process.first[number] = since
+                process.first[number] = when
         time = time[~is_path[timed]]
     call = timed & ~is_path
     names = process.threads
@@ -458,14 +459,36 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
     return Calls(what, extra, size, time, thread)
 
 
-def _mapping(path: bytes) -> dict[str, str]:
-    """Of a line of a script, or of those of a module, which are written as a path."""
+def _text(path: bytes) -> str:
+    """A line that is written as a path."""
     packed = numpy().frombuffer(path, "u1").reshape(-1, 8)[:, :PACKED].tobytes()
-    lines = packed.rstrip(b"\0\n").decode(errors="replace").split("\n")
+    return str(packed.rstrip(b"\0\n").decode(errors="replace"))
+
+
+def _take_lines(process: Process, lines: str, time: int) -> bool:
+    """A mark, a thread's name, or what belongs to the mappings: a line of a script, or those of a
+    module. False of anything else."""
+    word, _, rest = lines.partition(" ")
+    if word == "mark":
+        process.marks[time, rest] = None
+        return True
+    if word == "thread":
+        number, _, name = rest.partition(" ")
+        process.names[number] = name
+        return True
     with suppress(heap_profile.NoProfile):
-        heap_profile.mappings(lines, 1, "")
-        return {line.partition("-")[0] if line[:1] != "#" else line: line for line in lines}
-    return {}
+        heap_profile.mappings(lines.split("\n"), 1, "")
+        for line in lines.split("\n"):
+            process.maps[line.partition("-")[0] if line[:1] != "#" else line] = line
+        return True
+    return False
+
+
+def read_marks(process: Process) -> list[tuple[float, str]]:
+    """When, in seconds since the recording began, and their names. Raises NoRecording."""
+    for _ in windows(process):
+        pass
+    return [(process.seconds(time), name) for time, name in sorted(process.marks)]
 
 
 def _paths(events: Any, at: Any) -> Iterator[tuple[int, bytes]]:

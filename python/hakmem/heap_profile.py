@@ -1,9 +1,9 @@
 """A heap profile as the library writes it: the text format of gperftools, and what it says.
 
 Each site is a line, `live blocks: live bytes [total blocks: total bytes] @ address address ...`,
-followed by a comment of hakmem's own, `# peak blocks: bytes samples live total`, and where the
+followed by a comment of hakmem's own, `# peak blocks: bytes samples live total errors live total
+peak`, where the errors are standard errors of bytes, which older files don't have, and where the
 program named the call by `# name NAME`, and where code of no file called by `# since TIME`: when
-the site was first seen, in ns of CLOCK_MONOTONIC. Where the reader is asked for them, `# sizes`
 follows, with the blocks in use by the size of their class (look/samples.h). A file of a search for
 leaks has one more line for each site, `# leaks` and eight numbers. The figures are estimates for
 the whole program, made from the samples. Addresses are those to which the calls return, the
@@ -36,6 +36,7 @@ FIGURES = (
     "inuse_objects", "inuse_space", "alloc_objects", "alloc_space", "peak_objects", "peak_space",
 )  # fmt: skip
 Figures = tuple[float, float, float, float, float, float]  # in the order of FIGURES
+Samples = tuple[float, float, float]  # in use, allocated, at the peak
 
 _N = "([0-9]{1,18})"  # what 64 bits with a sign surely hold
 _HEAD = re.compile(rf"heap profile: +{_N}: +{_N} +\[ *{_N}: +{_N}\] @ heapprofile")
@@ -43,9 +44,10 @@ _ANY_HEAD = re.compile(r"heap profile:.*@ *(\S*)|heap_v2/")
 _OWN = re.compile(
     rf"# hakmem rate {_N} lost {_N} memory {_N}(?: pid {_N})?(?: most {_N} allocated {_N})?"
 )
+_MARK = re.compile(rf"# mark {_N} ms ago count {_N} in use {_N} name (.+)")
 _SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @((?: 0x[0-9a-f]{{1,16}})*)")
 _COUNT = re.compile(r"# sites ([0-9]{1,7})")
-_MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}")
+_MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}(?: errors {_N} {_N} {_N})?")
 _NAME = re.compile(r"# name (.+)", re.DOTALL)
 _SINCE = re.compile(rf"# since {_N}")
 _F = r"([0-9.]{1,40}(?:e[+-][0-9]{1,3})?)"
@@ -133,10 +135,20 @@ class Site:
     figures: Figures
     errors: Figures  # standard errors of these
     name: str = ""  # that the program gave the call
-    samples: tuple[int, int] = (0, 0)  # in use, allocated
+    samples: Samples = (0, 0, 0)
     sizes: tuple[Size, ...] = ()  # where the reader was asked for them
     leaks: Leaks | None = None  # where leaks were searched for
     since: int = 0  # when it was first seen, ns of CLOCK_MONOTONIC; 0: not known
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment to which the program or `hakmem mark` gave a name."""
+
+    name: str
+    count: int  # how often; the others are of the last one
+    ago: float  # seconds before the profile was written
+    in_use: int  # bytes
 
 
 @dataclass(frozen=True)
@@ -152,6 +164,7 @@ class Profile:
     # Names that the file has: of a call, function, file and line, the innermost inlined first.
     symbols: dict[int, tuple[Symbol, ...]] = field(default_factory=dict)
     made: Made | None = None  # names of code that is in no file
+    marks: tuple[Mark, ...] = ()
 
     @functools.cached_property
     def scripts(self) -> dict[int, Script]:
@@ -211,7 +224,12 @@ def parse(text: str, name: str) -> Profile:
     except ValueError:
         raise NoProfile(f"{name}: truncated: it has no line '{MAPPED}'") from None
     rate = max(int(own[1]), 1)
-    sites = _sites(lines[2:at], name)
+    first = 2
+    marks = []
+    while first < at and (found := _MARK.fullmatch(lines[first])):
+        marks.append(Mark(found[4], int(found[2]), int(found[1]) / 1000, int(found[3])))
+        first += 1
+    sites = _sites(lines[first:at], first + 1, name)
     said = [line for line in lines[at + 1 :] if line.startswith(COMMENT)]
     where = mappings(lines[at + 1 :], at + 2, name)
     most, allocated = (int(own[5]), int(own[6])) if own[5] else (None, None)
@@ -225,6 +243,7 @@ def parse(text: str, name: str) -> Profile:
         most=most,
         allocated=allocated,
         symbols=_symbols(said),
+        marks=tuple(marks),
     )
 
 
@@ -243,7 +262,7 @@ def _unescaped(name: str) -> str:
     return re.sub(r"\\([0-3][0-7]{2})", letter, name).replace("\n", r"\x0a")
 
 
-def _sites(lines: list[str], name: str) -> list[Site]:
+def _sites(lines: list[str], first: int, name: str) -> list[Site]:
     """The lines end with how many sites there are, and an empty line."""
     count = _COUNT.fullmatch(lines[-2]) if len(lines) > 1 and not lines[-1] else None
     if count is None:
@@ -254,7 +273,7 @@ def _sites(lines: list[str], name: str) -> list[Site]:
         site = _SITE.fullmatch(lines[at])
         more = _MORE.fullmatch(lines[at + 1]) if at + 1 < len(lines) else None
         if site is None or more is None:
-            wrong = at + 3 if site is None else at + 4
+            wrong = at + first + (site is not None)
             raise NoProfile(f"{name}: damaged in line {wrong}: expected the figures of a site")
         stack = tuple(int(word, 16) for word in site[5].split())
         live, live_bytes, total, total_bytes = (int(site[i]) for i in range(1, 5))
@@ -262,22 +281,23 @@ def _sites(lines: list[str], name: str) -> list[Site]:
         figures = (live, live_bytes, total, total_bytes, peak, peak_bytes)
         peak_samples = total_samples * peak / total if total else 0
         samples = (live_samples, total_samples, peak_samples)
+        said = None if more[5] is None else (int(more[5]), int(more[6]), int(more[7]))
         at += 2
         called = _NAME.fullmatch(lines[at]) if at < len(lines) else None
         at += called is not None
         site_name = "" if called is None else called[1]
-        first = _SINCE.fullmatch(lines[at]) if at < len(lines) else None
-        at += first is not None
+        seen = _SINCE.fullmatch(lines[at]) if at < len(lines) else None
+        at += seen is not None
         sizes: tuple[Size, ...] = ()
         if at < len(lines) - 2 and lines[at].startswith(_SIZES):
-            sizes = _sizes(lines[at], f"{name}: damaged in line {at + 3}")
+            sizes = _sizes(lines[at], f"{name}: damaged in line {at + first}")
             at += 1
         searched = _LEAKS.fullmatch(lines[at]) if at < len(lines) else None
         at += searched is not None
-        counts, errors = (live_samples, total_samples), _errors(figures, samples)
-        since = int(first[1]) if first else 0
+        errors = _errors(figures, samples, said)
+        since = int(seen[1]) if seen else 0
         found = _leaks(searched)
-        sites.append(Site(stack, figures, errors, site_name, counts, sizes, found, since))
+        sites.append(Site(stack, figures, errors, site_name, samples, sizes, found, since))
     if len(sites) != int(count[1]):
         raise NoProfile(f"{name}: damaged: it has {len(sites)} sites, and says {count[1]}")
     return sites
@@ -303,17 +323,19 @@ def _leaks(searched: re.Match[str] | None) -> Leaks | None:
 
 
 def _errors(
-    figures: tuple[int, int, int, int, int, int], samples: tuple[float, float, float]
+    figures: tuple[int, int, int, int, int, int],
+    samples: Samples,
+    said: tuple[int, int, int] | None,
 ) -> Figures:
-    """Each sample stands for 1 / p blocks, so n samples of b blocks were made with p = n / b, and
-    the relative error of their sum is sqrt((1 - p) / n): that of a random count for small blocks,
-    and none for blocks that are always sampled."""
+    """Of bytes what the file says. Else: each sample stands for 1 / p blocks, so n samples of b
+    blocks were made with p = n / b, and the relative error of their sum is sqrt((1 - p) / n): that
+    of a random count for small blocks, and none for blocks that are always sampled."""
     errors = []
     for which, n in enumerate(samples):
         blocks, size = figures[2 * which], figures[2 * which + 1]
         missed = max(1 - n / blocks, 0.0) if blocks else 1.0
         relative = math.sqrt(missed / max(n, 1))
-        errors += [blocks * relative, size * relative]
+        errors += [blocks * relative, size * relative if said is None else said[which]]
     return (errors[0], errors[1], errors[2], errors[3], errors[4], errors[5])
 
 
@@ -327,6 +349,7 @@ def _with_peak(sites: list[Site]) -> tuple[Site, ...]:
             site,
             figures=(*site.figures[:4], *site.figures[:2]),
             errors=(*site.errors[:4], *site.errors[:2]),
+            samples=(*site.samples[:2], site.samples[0]),
         )
         for site in sites
     )

@@ -170,6 +170,11 @@ def change(pid: int, library: Path, option: str, value: int, apart: bool = False
     _said(pid, library, "set", option, str(value), apart=apart)
 
 
+def mark(pid: int, library: Path, name: str) -> None:
+    """Raises CannotLook."""
+    _said(pid, library, "mark", name)
+
+
 def record(pid: int, library: Path, folder: str) -> None:
     """Has the process record its calls in this folder, as it sees it. Raises CannotLook."""
     _said(pid, library, "record", folder, apart=True)

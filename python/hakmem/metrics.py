@@ -99,6 +99,13 @@ class Processes:
                 for line in lines(sheet):
                     family.add_metric([*_labels(sheet), line.name], line.resident)
             yield family
+        marks = self._core.CounterMetricFamily(
+            "hakmem_marks", "Marks that were set, by name.", labels=(*LABELS, "mark")
+        )
+        for sheet in sheets:
+            for mark in sheet.seen["marks"]:
+                marks.add_metric([*_labels(sheet), mark["name"]], mark["count"])
+        yield marks
         for name, help_, key in COUNTERS:
             counter = self._core.CounterMetricFamily(name, help_, labels=LABELS, unit=_unit(name))
             for sheet in sheets:

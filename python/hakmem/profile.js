@@ -29,6 +29,11 @@ const state = { kind: 0, unit: 0, way: 0, view: 0, search: "", zoom: [], range: 
 const column = () => KINDS[state.kind].at + UNITS[state.unit][1];
 const signed = () => profile.difference || Boolean(KINDS[state.kind].signed);
 
+// Of a difference, whether sampling does not explain it. A node is told if a stack through it is, or its
+// function in sum.
+const isSignificant = stack => !profile.difference || stack.significant[state.kind];
+const isFunctionSignificant = line => !profile.difference || profile.functions[name(line)][state.kind];
+
 // ---- what is shown of a figure and of a line ----
 
 function shown(value, unit = state.unit) {
@@ -103,7 +108,7 @@ function unpack({ lines, nodes, paths }) {
 // `fill` gives each node the sum of its stacks, and their sum without signs, which is its width: where
 // figures have signs, a function may have more in one place and less in another.
 function tree(up) {
-  const node = (caller, step) => ({ caller, step, lines: [], callees: [], sum: 0, width: 0 });
+  const node = (caller, step) => ({ caller, step, lines: [], callees: [], sum: 0, width: 0, told: false });
   const nodes = [node(-1, -1)], ends = [], found = new Map();
   for (const { frames } of profile.stacks) {
     let at = 0;
@@ -124,14 +129,20 @@ function tree(up) {
 }
 
 function fill({ nodes, ends }, figure) {
-  for (const node of nodes) node.sum = node.width = 0;
-  profile.stacks.forEach(({ figures }, index) => {
+  for (const node of nodes) {
+    node.sum = node.width = 0;
+    node.told = node.lines.length > 0 && isFunctionSignificant(node.lines[0]);
+  }
+  profile.stacks.forEach((stack, index) => {
+    const { figures } = stack;
     nodes[ends[index]].sum += figures[figure];
     nodes[ends[index]].width += Math.abs(figures[figure]);
+    nodes[ends[index]].told ||= isSignificant(stack);
   });
   for (let i = nodes.length - 1; i > 0; i--) { // callers come before their callees
     nodes[nodes[i].caller].sum += nodes[i].sum;
     nodes[nodes[i].caller].width += nodes[i].width;
+    nodes[nodes[i].caller].told ||= nodes[i].told;
   }
   return nodes[0];
 }
@@ -176,12 +187,14 @@ function describe(box, label = name) {
   const share = percent(node.sum, sum);
   const places = [...new Set(node.lines.map(place).filter(Boolean))];
   return shown(node.sum) + (share ? ` (${share}%)` : "") + ": " + (node.lines.length ? label(node.lines[0]) : "all stacks")
-    + (places.length ? ` — ${places[0]}` : "") + (places.length > 1 ? ` and ${places.length - 1} other lines` : "");
+    + (places.length ? ` — ${places[0]}` : "") + (places.length > 1 ? ` and ${places.length - 1} other lines` : "")
+    + (profile.difference && !node.told ? " (not significant)" : "");
 }
 
 function color(node, light) {
   if (signed()) {
     const share = node.width ? Math.abs(node.sum) / node.width : 0;
+    if (!node.told && profile.difference) return `hsl(0 0% ${light})`;
     return `hsl(${node.sum > 0 ? 8 : 212} ${Math.round(20 + 60 * share)}% ${light})`;
   }
   let hash = 0;
@@ -414,8 +427,10 @@ function rows() {
   const items = view === 1 ? stacks : functions().filter(one => !state.search || matches(one.line));
   const columns = columnsOf(view), [by, down] = state.sort[view];
   const key = (columns.find(one => one[0] === by) || columns[0])[2];
+  const told = view === 1 ? isSignificant : one => isFunctionSignificant(one.line);
   items.sort((a, b) => {
     const [x, y] = [key(a), key(b)];
+    if (told(a) !== told(b)) return told(a) ? -1 : 1;
     const order = typeof x === "string" ? x.localeCompare(y) : x - y;
     return (down ? -order : order) || columns[0][2](b) - columns[0][2](a);
   });
@@ -434,7 +449,7 @@ function rows() {
   at("head").replaceChildren(head);
   const body = document.createDocumentFragment();
   for (const item of items.slice(0, ROWS)) {
-    const row = make("tr");
+    const row = make("tr", undefined, told(item) ? "" : "faint");
     columns.forEach(([, title, , cellOf], index) => {
       const made = cellOf(item), cell = typeof made === "string" ? make("td", made) : made;
       if (index > 0 && index < columns.length - 1) cell.setAttribute("data-title", title);
@@ -536,7 +551,7 @@ function start() {
   number();
   at("title").textContent = profile.title;
   at("about").textContent = profile.about || `One sample for each ${profile.rate} on average. All figures are estimates; the true value is within twice ± in 95 of 100 cases.`
-    + (profile.difference ? " Red became more, blue less; a frame is as wide as all changes in it." : "");
+    + (profile.difference ? " Red became more, blue less; what is grey is not significant: the choice of samples explains it. A frame is as wide as all changes in it." : "");
   at("sections").replaceChildren(...(profile.sections || []).map(section));
   at("notes").replaceChildren(...profile.notes.map(note => make("p", note)));
   // A program that frees all at its end has nothing in use then.

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hakmem import (
@@ -213,17 +213,20 @@ def _run(arguments: argparse.Namespace) -> int:
         parts = [Part(str(path), profile, of_file(path, profile)) for path, profile in read]
     now = symbols.merged([part.named for part in parts])
     old = None if before is None else of_file(arguments.diff, before)
-    shown = now if old is None else difference(now, old)
+    shown = now if old is None else difference(now, old, (str(arguments.diff), name))
     for note in _notes(parts, shown):
         print(f"hakmem profile: {profile_text.printable(note)}", file=sys.stderr)
+    shown = replace(shown, notes=(*shown.notes, *_marks(parts)))  # of the page
     each = tuple((part.name, part.named) for part in parts)
     result = Result(name, parts[0].profile, shown, now, old, arguments.by, each)
     for path, writer in files:
         write(path, writer(result), "profile")
     if arguments.text:
+        table = profile_text.Table(arguments.by, arguments.top, sys.stdout.isatty())
         lines = [
-            *profile_text.table(shown, profile_text.Table(arguments.by, arguments.top), name),
+            *profile_text.table(shown, table, name),
             *profile_text.parts(each, now),
+            *_marks(parts),
         ]
         with suppress(BrokenPipeError):
             print("\n".join(lines), flush=True)
@@ -286,6 +289,12 @@ def _notes(parts: list[Part], shown: Named) -> Iterator[str]:
     if len(rates) > 1:
         yield "the profiles have different rates, so their figures are not equally exact"
     yield from shown.notes
+
+
+def _marks(parts: list[Part]) -> Iterator[str]:
+    for part in parts:
+        which = f"{part.name}: " if len(parts) > 1 else ""
+        yield from (which + line for line in profile_text.marks(part.profile))
 
 
 def _written(path: Path) -> float | None:

@@ -69,12 +69,25 @@ function nearest(second) {
   return found;
 }
 
+// The last moment that is not after it.
+const before = second => recorded.times.reduce((found, time, i) => time <= second ? i : found, -1);
+
 const across = second => 1000 * (second - recorded.begin) / (recorded.end - recorded.begin || 1);
 
 function curve() {
   const most = Math.max(1, ...recorded.sizes);
   const points = recorded.times.map((second, i) => `${across(second).toFixed(1)} ${(158 - 154 * recorded.sizes[i] / most).toFixed(1)}`);
   at("line").setAttribute("d", `M0 160L${["0 158", ...points].join("L")}L1000 160Z`);
+  at("marks").setAttribute("d", recorded.marks.map(([second]) => `M${across(second).toFixed(1)} 0V160`).join(""));
+  at("named").replaceChildren(...recorded.marks.slice(0, 100).map(([second, mark]) => {
+    const button = make("button", `${mark} ${seconds(second)} s`);
+    button.type = "button";
+    button.onclick = () => {
+      state.kind = 0;
+      choose(-1, Math.max(before(second), 0));
+    };
+    return button;
+  }));
   at("top").textContent = `memory in use, at most ${bytes(most)}`;
   if (recorded.part) at("always").textContent = "all of this part";
   at("time").hidden = false;

@@ -30,7 +30,7 @@ class Section:
 
 def page(named: Named, name: str, parts: Sequence[tuple[str, Named]] = ()) -> str:
     """`parts`: the profiles of which it is the sum, if there are several, and their names."""
-    title = f"{name}: heap profile" if not named.is_difference else f"{name}: difference"
+    title = f"{name}: heap profile" if named.sides is None else " -> ".join(named.sides)
     lines: dict[Line, int] = {}
     stacks = [_stack(stack, lines) for stack in named.stacks]
     data = {
@@ -41,6 +41,12 @@ def page(named: Named, name: str, parts: Sequence[tuple[str, Named]] = ()) -> st
         "stacks": stacks,
         "lines": [described(line) for line in lines],
     }
+    if named.is_difference:
+        data["functions"] = {
+            profile_text.bounded(name): significant for name, significant in named.functions.items()
+        }
+        for stack, made in zip(named.stacks, stacks, strict=True):
+            made["significant"] = stack.significant
     if len(parts) > 1 and not named.is_difference:
         places = {stack.place: which for which, stack in enumerate(named.stacks)}
         for number, (_, part) in enumerate(parts):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hakmem.heap_profile import Profile
 from hakmem.symbols import Line, Named
 
 DEPTH = 8  # functions shown for each site
@@ -24,10 +25,15 @@ _BRACKET = re.compile(
 KINDS = {"inuse": ("in use", 0), "alloc": ("allocated", 2), "peak": ("peak", 4)}
 
 
+GREY = "\033[90m", "\033[0m"
+INSIGNIFICANT = "not significant: the choice of samples explains these"
+
+
 @dataclass(frozen=True)
 class Table:
     kind: str
     most: int  # sites
+    grey: bool = False  # what is not significant, on a terminal
 
 
 def printable(text: str) -> str:
@@ -55,31 +61,56 @@ def table(named: Named, shown: Table, name: str) -> Iterator[str]:
     """The sites with most bytes first."""
     title, at = KINDS[shown.kind]
     sign = "+" if named.is_difference else ""
-    what = "differences, " if named.is_difference else ""
-    yield printable(f"{name}: {what}one sample for each {rate(named.rate)} on average")
+    what = name if named.sides is None else f"{' -> '.join(named.sides)}: differences"
+    of = ", " if named.is_difference else ": "
+    yield printable(f"{what}{of}one sample for each {rate(named.rate)} on average")
     yield summary(named)
     yield ""
     total = named.sums[at + 1]
     yield f"{title:>12}{'±':>11}{'%':>7}{'blocks':>12}  site"
     stacks = [stack for stack in named.stacks if stack.figures[at] or stack.figures[at + 1]]
-    stacks.sort(key=lambda one: -abs(one.figures[at + 1]))
+    stacks.sort(key=lambda one: (not one.significant[at // 2], -abs(one.figures[at + 1])))
     if not stacks:
         others = [f"--by {kind}" for kind, (_, at) in KINDS.items() if named.sums[at + 1]]
         yield f"nothing {title}" + (f"; see {' and '.join(others)}" if others else "")
+    told, begin, end = True, "", ""  # what goes before and after a line
     for stack in stacks[: shown.most]:
+        if told and named.is_difference and not stack.significant[at // 2]:
+            told, begin, end = False, *(GREY if shown.grey else ("", ""))
+            yield begin + INSIGNIFICANT + end
         blocks, bytes_ = stack.figures[at], stack.figures[at + 1]
         share = f"{100 * bytes_ / total:.1f}" if total > 0 and not named.is_difference else ""
         lines = innermost(stack.row())
         yield (
-            f"{size(bytes_, sign):>12}{size(stack.errors[at + 1]):>11}{share:>7}"
-            f"{blocks:>{sign}12.0f}  {lines[0] if lines else '(no stack)'}"
+            f"{begin}{size(bytes_, sign):>12}{size(stack.errors[at + 1]):>11}{share:>7}"
+            f"{blocks:>{sign}12.0f}  {lines[0] if lines else '(no stack)'}{end}"
         )
         for line in lines[1:]:
-            yield f"{'':44}{line}"
+            yield f"{begin}{'':44}{line}{end}"
     left = stacks[shown.most :]
     if left:
         rest = sum(stack.figures[at + 1] for stack in left)
-        yield f"{size(rest, sign):>12}{'':30}  in {len(left)} other sites"
+        yield f"{begin}{size(rest, sign):>12}{'':30}  in {len(left)} other sites{end}"
+    yield from _in_sum(named, shown)
+
+
+def _in_sum(named: Named, shown: Table) -> Iterator[str]:
+    """Of a difference: functions that differ, though none of their stacks does by itself."""
+    at = KINDS[shown.kind][1]
+    found = {name for name, significant in named.functions.items() if significant[at // 2]}
+    sums: dict[str, list[float]] = {name: [0.0, 0.0] for name in found}
+    for stack in named.stacks if found else ():
+        for name in found.intersection(line.function for line in stack.lines()):
+            if stack.significant[at // 2]:
+                found.remove(name)
+            sums[name][0] += stack.figures[at + 1]
+            sums[name][1] += stack.errors[at + 1] ** 2
+    if found:
+        yield ""
+        yield "functions that differ, though no stack of theirs does by itself"
+    for name in sorted(found, key=lambda one: -abs(sums[one][0]))[: shown.most]:
+        change, variance = sums[name]
+        yield f"{size(change, '+'):>12}{size(variance**0.5):>11}{'':19}  {printable(brief(name))}"
 
 
 def parts(some: Sequence[tuple[str, Named]], every: Named) -> Iterator[str]:
@@ -92,6 +123,13 @@ def parts(some: Sequence[tuple[str, Named]], every: Named) -> Iterator[str]:
         sums = named.sums
         figures = (f"{size(sums[at + 1]):>12}{sums[at]:>10.0f}" for _, at in KINDS.values())
         yield printable(f"{''.join(figures)}  {name}")
+
+
+def marks(profile: Profile) -> Iterator[str]:
+    for mark in profile.marks:
+        times = f" ({mark.count} times, last)" if mark.count > 1 else ""
+        use = f", with {size(mark.in_use)} in use" if mark.in_use else ""
+        yield printable(f"mark {mark.name}{times}: {mark.ago:.3f} s before the profile{use}")
 
 
 def rate(bytes_: int) -> str:

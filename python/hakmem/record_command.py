@@ -267,6 +267,7 @@ class _Process:
     waiting: Gathered = field(default_factory=lambda: Gathered(BLOCK_EVENTS // CHUNK_EVENTS))
     reader: threading.Thread | None = None  # looks at the mappings
     found: str = ""  # what it found
+    names: dict[str, str] = field(default_factory=dict)  # of threads, at the last look
     ending: bool = False  # the last such look has begun
     descriptor: int | None = None  # is readable when the process has ended; kernels from 5.3 on
     emptied: float = 0.0  # when its ring was
@@ -280,6 +281,9 @@ class _Process:
         with suppress(OSError):
             lines = path.read_text(errors="surrogateescape").splitlines(keepends=True)
             self.found = "".join(line for line in lines if "/" in line or "[v" in line)
+        for thread in path.parent.glob("task/*/comm"):
+            with suppress(OSError):
+                self.names[thread.parent.name] = thread.read_text(errors="replace").strip()
 
 
 class Recorder:
@@ -472,6 +476,7 @@ class Recorder:
                     "orderly": process.ring.state == ring.ENDING,
                     "gave_up": bool(gave_up),
                     "lost": lost,
+                    "threads": dict(process.names),
                     "waits": int(head["waits"][0]),
                     "waited_ns": waited,
                 },

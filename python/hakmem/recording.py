@@ -238,6 +238,8 @@ def _check(kind: bytes, facts: Any) -> None:
     elif kind == b"DONE":
         if type(facts.get("time", 0)) is not int:
             raise ValueError
+        if not all(type(name) is str for name in facts.get("threads", {}).values()):
+            raise ValueError
     elif kind == b"MAPS":
         if type(facts["maps"]) is not str:
             raise ValueError

@@ -168,7 +168,7 @@ def _key(site: Site) -> Key:
 def _growth(now: Site, then: Site | None) -> tuple[float, float]:
     """And its standard error. Samples that are in both cancel out. What differs are those that were
     allocated and those that were freed; each adds what a sample of the site adds on average."""
-    before = (0.0, 0, 0) if then is None else (then.figures[IN_USE_BYTES], *then.samples)
+    before = (0.0, 0, 0, 0) if then is None else (then.figures[IN_USE_BYTES], *then.samples)
     grown = now.figures[IN_USE_BYTES] - before[0]
     allocated = max(now.samples[1] - before[2], 0)
     freed = max(allocated - (now.samples[0] - before[1]), 0)

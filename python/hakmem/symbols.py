@@ -29,7 +29,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 
 from hakmem import debuginfod, heap_profile, wrappers
-from hakmem.heap_profile import Figures, Profile
+from hakmem.heap_profile import Figures, Profile, Samples
 from hakmem.wrappers import Wrappers
 
 DEBUG_DIR = Path("/usr/lib/debug")
@@ -105,11 +105,16 @@ class Frame:
         return f"{name or '?'}+{self.within:#x}"
 
 
+Significant = tuple[bool, bool, bool]
+
+
 @dataclass(frozen=True)
 class Stack:
     frames: tuple[Frame, ...]  # the innermost first
     figures: Figures
     errors: Figures
+    samples: Samples = (0, 0, 0)
+    significant: Significant = (False, False, False)  # of a difference: in use, allocated, peak
 
     def lines(self) -> tuple[Line, ...]:
         """The innermost first."""
@@ -142,8 +147,13 @@ class Named:
     stacks: tuple[Stack, ...]
     build_ids: Mapping[str, str]  # by path
     notes: tuple[str, ...] = ()  # what the user should know, a line each
-    is_difference: bool = False
+    sides: tuple[str, str] | None = None  # of a difference: what is compared, the older one first
+    functions: Mapping[str, Significant] = field(default_factory=dict)  # of a difference
     frames: Mapping[int, Frame] = field(default_factory=dict)  # by the address of the call
+
+    @property
+    def is_difference(self) -> bool:
+        return self.sides is not None
 
     @property
     def sums(self) -> list[float]:
@@ -345,7 +355,7 @@ def _stacks(profile: Profile, frames: Mapping[int, Frame]) -> Iterator[Stack]:
     for site in profile.sites:
         stack = stack_of(site, frames)
         before = stacks.get(stack)
-        one = Stack(stack, site.figures, site.errors)
+        one = Stack(stack, site.figures, site.errors, site.samples)
         stacks[stack] = one if before is None else added(before, one)
     yield from stacks.values()
 
@@ -354,7 +364,8 @@ def added(a: Stack, b: Stack, sign: int = 1) -> Stack:
     """The sum of both, or the difference; the frames are those of `a`."""
     figures = tuple(x + sign * y for x, y in zip(a.figures, b.figures, strict=True))
     errors = tuple((x * x + y * y) ** 0.5 for x, y in zip(a.errors, b.errors, strict=True))
-    return Stack(a.frames, figures, errors)  # type: ignore[arg-type]
+    samples = tuple(x + y for x, y in zip(a.samples, b.samples, strict=True))
+    return Stack(a.frames, figures, errors, samples)  # type: ignore[arg-type]
 
 
 def _callers(stack: list[Frame]) -> tuple[Frame, ...]:

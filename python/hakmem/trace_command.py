@@ -55,6 +55,8 @@ and which threads freed the blocks of others.
 --at shows what was in use at a moment, --between what was allocated from one moment to another, and
 what of that was in use at the second one. All times, those on the page too, are in seconds since
 the recording began: also those of a process that was started later. Both options may be repeated.
+A mark that the program set (hakmem_mark) or 'hakmem mark' may stand for a moment: the first one of
+the name.
 
 --from and --to show a part of the recording alone, with a page of 200 moments of this part. What
 came before is read only for what was in use when the part begins. --index also writes FILE.index,
@@ -90,6 +92,7 @@ examples:
   hakmem trace --at 12.5 --between 12.5 20 app.recording
   hakmem trace --index app.recording
   hakmem trace --from 12.5 --to 13 -o part.html app.recording
+  hakmem trace --at loaded --between loaded stopped app.recording
 
 exit status:
   0  success
@@ -165,6 +168,9 @@ WRITERS: dict[str, Writer[Result]] = {
 }
 
 
+_SECONDS = number(float, 0, 1e9)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="NAME", action="append", default=[],
                         help="where to write; may be repeated")  # fmt: skip
@@ -181,21 +187,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=5,
         help="call paths in each table (default: 5)",
     )
-    seconds = number(float, 0, 1e9)
-    parser.add_argument("--at", metavar="S", type=seconds, action="append", default=[],
-                        help="also what was in use after so many seconds")  # fmt: skip
+    parser.add_argument(
+        "--at",
+        metavar="S",
+        type=_moment,
+        action="append",
+        default=[],
+        help="also what was in use after so many seconds, or at a mark",
+    )
     parser.add_argument(
         "--between",
         metavar=("S", "T"),
-        type=seconds,
+        type=_moment,
         nargs=2,
         action="append",
         default=[],
-        help="also what was allocated from second S to second T, and was in use at T",
+        help="also what was allocated from second S to second T, and was in use at T; either may be"
+        " a mark",
     )
-    parser.add_argument("--from", dest="since", metavar="S", type=seconds,
+    parser.add_argument(
+        "--threads",
+        action="store_true",
+        help="a row for each thread in the flows between threads, not for all of one name",
+    )
+    parser.add_argument("--from", dest="since", metavar="S", type=_SECONDS,
                         help="begin S seconds after the recording did")  # fmt: skip
-    parser.add_argument("--to", dest="until", metavar="S", type=seconds,
+    parser.add_argument("--to", dest="until", metavar="S", type=_SECONDS,
                         help="end S seconds after the recording began")  # fmt: skip
     parser.add_argument("--index", action="store_true",
                         help=f"also write FILE{SUFFIX}, which makes --from faster")  # fmt: skip
@@ -203,6 +220,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", type=Path, nargs="+", help="a recording, or a folder with some"
     )
+
+
+def _moment(text: str) -> float | str:
+    """Seconds, or the name of a mark."""
+    with suppress(argparse.ArgumentTypeError, ValueError):
+        return _SECONDS(text)
+    return text
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -234,7 +258,10 @@ def _run(arguments: argparse.Namespace) -> int:
         notes.append(f"{file}: cut off or damaged: what comes after {end:.2f} s is missing")
     for note in notes:
         print(f"hakmem trace: {printable(note)}", file=sys.stderr)
-    tables = (*_tables(shown, arguments.top), *_span_tables(shown, arguments.top))
+    tables = (
+        *_tables(shown, arguments.top, arguments.threads),
+        *_span_tables(shown, arguments.top),
+    )
     with suppress(BrokenPipeError):
         for line in _text(every, found, tables):
             print(line)
@@ -370,8 +397,14 @@ def _calls(told: Traced) -> set[int]:
 
 def _spans(arguments: argparse.Namespace, some: list[Process]) -> list[tuple[float, float]]:
     """Raises WrongUse, NoRecording."""
-    spans = [(f"--at {_digits(at)}", -math.inf, at) for at in arguments.at]
-    for since, until in arguments.between:
+    moments = [*arguments.at, *(moment for pair in arguments.between for moment in pair)]
+    marks: dict[str, float] = {}
+    if any(isinstance(moment, str) for moment in moments):
+        marks = _first_marks(some)
+    found = [_seconds(at, marks) for at in arguments.at]
+    spans = [(f"--at {_digits(at)}", -math.inf, at) for at in found]
+    for begin_, end_ in arguments.between:
+        since, until = _seconds(begin_, marks), _seconds(end_, marks)
         words = f"--between {_digits(since)} {_digits(until)}"
         if since >= until:
             raise WrongUse(f"{words}: the second moment is to come later")
@@ -396,6 +429,22 @@ def _recorded(some: list[Process]) -> str:
     begin, end = _bounds(some)
     which = f"process {some[0].facts['pid']} was" if len(some) == 1 else "the processes were"
     return f"{which} recorded from {begin:.2f} s to {end:.2f} s; give a moment in between"
+
+
+def _first_marks(some: list[Process]) -> dict[str, float]:
+    """When each was set first, in whole nanoseconds: not before it. Raises NoRecording."""
+    found = sorted(mark for process in some for mark in events.read_marks(process))
+    return {name: math.ceil(when * 1e9) / 1e9 for when, name in reversed(found)}
+
+
+def _seconds(moment: float | str, marks: dict[str, float]) -> float:
+    """Raises WrongUse."""
+    if not isinstance(moment, str):
+        return moment
+    if moment not in marks:
+        known = ", ".join(sorted(marks, key=lambda name: marks[name])[:10]) or "none"
+        raise WrongUse(f"{moment}: neither seconds nor a mark of the recording, which has: {known}")
+    return marks[moment]
 
 
 def _digits(seconds: float) -> str:
@@ -432,7 +481,7 @@ def _sum(named: Named, at: int) -> str:
     return f"{size(named.sums[at + 1])} in {named.sums[at]:,.0f} blocks."
 
 
-def _tables(shown: _Shown, top: int) -> Iterator[Section]:
+def _tables(shown: _Shown, top: int, each: bool) -> Iterator[Section]:
     """Those that have anything to show."""
     every = shown.every
     several = len(every) > 1
@@ -459,8 +508,8 @@ def _tables(shown: _Shown, top: int) -> Iterator[Section]:
     )
     note = "Of each process at its own end." if several and not part else ""
     left = trace_text.sites("In use at the end", note, shown.whole, KINDS["inuse"][1], top)
-    lives, flows = trace_text.lifetimes(every), trace_text.flows(every)
-    for section in (peak, allocated, brief, grown, left, lives, flows):
+    lives, flows = trace_text.lifetimes(every), trace_text.flows(every, each)
+    for section in (trace_text.marks(every), peak, allocated, brief, grown, left, lives, flows):
         if section.rows:
             yield section
 

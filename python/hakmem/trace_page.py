@@ -26,6 +26,7 @@ PROCESSES = 60
 MOST = 20_000  # call paths
 LEAST = 100  # of either, of a process
 CHANGES = 250_000  # of paths at moments
+MARKS = 1000
 NODES = 400_000  # of the tree that all paths make
 _DIGITS = 9  # of a second
 
@@ -59,6 +60,9 @@ def page(
         "end": round(max(part.told.curve[-1][0] for part in parts), _DIGITS),
         "part": parts[0].told.begin is not None,
         "processes": [_process(part.told) for part in parts],
+        "marks": [
+            (round(when, _DIGITS), name) for part in parts for when, _, name in part.told.marks
+        ][:MARKS],
         "packed": base64.b64encode(packed).decode(),
     }
     data = {

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from hakmem import profile_text
+from hakmem.events import Process
 from hakmem.profile_html import Section
 from hakmem.profile_text import printable, size
 from hakmem.symbols import Named, Stack
 from hakmem.traced import Traced, lifetimes_of
 
+MARKS = 100
 FLOWS = 10
+_NUMBERED = re.compile(r"[-_.:#/ ]*[0-9]+$")  # the end of a thread's name
 PROCESSES = 30
 COMMAND = 60  # letters
 
@@ -166,17 +170,47 @@ def lifetimes(every: Sequence[Traced]) -> Section:
     return Section("Lifetimes", "Of blocks that were freed.", columns, tuple(rows))
 
 
-def flows(every: Sequence[Traced]) -> Section:
-    found = sorted((flow for one in every for flow in one.flows), key=lambda one: -one.size)
+def marks(every: Sequence[Traced]) -> Section:
+    found = sorted(
+        ((*mark, one.process) for one in every for mark in one.marks), key=lambda one: one[:3]
+    )
     rows = tuple(
-        (str(flow.giver), str(flow.taker), f"{flow.blocks:,}", size(flow.size))
-        for flow in found[:FLOWS]
+        (f"{when:.3f} s", size(bytes_), f"{of.facts['pid']}", name)
+        for when, bytes_, name, of in found[:MARKS]
+    )
+    note = "What was in use when the program, or 'hakmem mark', said so."
+    if len(found) > len(rows):
+        note += f" {len(found) - len(rows)} more are not shown."
+    return Section("Marks", note, ("when", "in use", "process", "mark"), rows)
+
+
+def flows(every: Sequence[Traced], each: bool = False) -> Section:
+    """Threads of one name are one row, unless each is to have its own."""
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    for one in every:
+        for flow in one.flows:
+            giver, taker = (_thread(one.process, who, each) for who in (flow.giver, flow.taker))
+            blocks, bytes_ = sums.get((giver, taker), (0, 0))
+            sums[giver, taker] = blocks + flow.blocks, bytes_ + flow.size
+    found = sorted(sums.items(), key=lambda one: -one[1][1])
+    rows = tuple(
+        (giver, taker, f"{blocks:,}", size(bytes_))
+        for (giver, taker), (blocks, bytes_) in found[:FLOWS]
     )
     left = len(found) - len(rows)
     note = "Blocks that one thread allocated and another freed."
+    if not each and any(one.process.names for one in every):
+        note += " Threads whose names differ in a number at the end are one (--threads: each)."
     if left > 0:
         note += f" {left} smaller flows are not shown."
     return Section("Flows between threads", note, ("allocated", "freed", "blocks", "bytes"), rows)
+
+
+def _thread(process: Process, number: int, each: bool) -> str:
+    name = process.names.get(str(number), "")
+    if each or not name:
+        return f"{name} {number}".strip()
+    return _NUMBERED.sub("", name) or name
 
 
 def sites(title: str, note: str, named: Named, at: int, most: int) -> Section:

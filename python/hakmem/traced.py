@@ -94,6 +94,7 @@ class Traced:
     growth: Profile  # as in use: more at the end than when half of the time had passed
     spans: tuple[Span, ...]  # those that were asked for
     moments: Moments
+    marks: tuple[tuple[float, int, str], ...] = ()  # when, bytes in use then, and the name
 
     @property
     def lifetimes(self) -> tuple[Lifetimes, ...]:
@@ -186,6 +187,9 @@ def traced(
             for (since, until), span in zip(spans, asked, strict=True)
         ),
         moments,
+        tuple(
+            (process.seconds(time), size, name) for (time, name), size in sorted(sums.marks.items())
+        ),
     )
 
 
@@ -214,6 +218,8 @@ class _Sums:
     def __init__(self, last: int, part: tuple[float, float] | None, process: Process) -> None:
         """`last`: the time of the last call."""
         np = numpy()
+        self.process = process
+        self.marks: dict[tuple[int, str], int] = {}  # bytes in use at each
         self.sums = np.zeros((SUMS, 0))
         self.at_half: Any = None
         self.brief = np.zeros((2, 0))
@@ -267,6 +273,7 @@ class _Sums:
             self.threads = here
         use = np.cumsum(np.where(window.takes, calls.size, 0) - _by_call(window)) + self.in_use
         self.moments.add(window, use, self.sums)
+        self._mark(calls.time, use)
         if self.at_half is None and calls.time[-1] >= self.half:
             half = Place(window, self.sums)
             self.at_half = half.after(int(np.searchsorted(calls.time, self.half)))
@@ -275,9 +282,20 @@ class _Sums:
         self.brief += by_path(self.sums.shape[1], ended.path[brief], ended.size[brief])
         self.in_use, self.last = int(use[-1]), max(self.last, int(calls.time[-1]))
 
+    def _marks(self) -> list[tuple[int, str]]:
+        return [mark for mark in self.process.marks if self.begin <= mark[0] <= self.end]
+
+    def _mark(self, times: Any, use: Any) -> None:
+        for mark in self._marks():
+            if mark not in self.marks and mark[0] < times[-1]:
+                at = int(numpy().searchsorted(times, mark[0], side="right")) - 1
+                self.marks[mark] = int(use[at]) if at >= 0 else self.in_use
+
     def finish(self) -> None:
         if self.part:
             self.last = self.end
+        for mark in self._marks():
+            self.marks.setdefault(mark, self.in_use)
         self.moments.finish(self.last, self.sums)
         self.at_half = self.sums if self.at_half is None else self.at_half
 

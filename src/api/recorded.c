@@ -5,6 +5,7 @@
 #include "life/life.h"
 #include "life/recording.h"
 #include "life/scavenger.h"
+#include "life/settings.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "profile/modules.h"
@@ -244,6 +245,8 @@ SLOW void recorded_free(const void *p)
     if (unnoted_forget(p) || unlikely(thread_is_within(THREAD_RECORDS)) ||
         unlikely(scavenger_calls()))
         return;
+    if (orders_waiting())
+        orders_obey(thread_cache()); /* the slow path proper may not come for long */
     thread_enters(THREAD_RECORDS);
     struct tape *tape = tape_mine();
     if (unlikely(tape == NULL) || unlikely(!tape_put(tape, EVENT_FREE, p, PATH_NONE, 0)))

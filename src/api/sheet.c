@@ -4,6 +4,7 @@
 #include "hakmem/hakmem.h"
 #include "life/life.h"
 #include "life/profiling.h"
+#include "life/recording.h"
 #include "life/settings.h"
 #include "os/os.h"
 #include "sheet/own.h"
@@ -16,6 +17,15 @@ EXPORT int hakmem_sheet(int fd, int format)
     if (format != HAKMEM_SHEET_TEXT && format != HAKMEM_SHEET_OPENMETRICS)
         return EINVAL;
     return sheet_write_own(fd, format == HAKMEM_SHEET_TEXT ? FORM_TEXT : FORM_OPENMETRICS).number;
+}
+
+EXPORT void hakmem_mark(const char *name)
+{
+    KEEP_ERRNO;
+    if (name == NULL)
+        return;
+    thread_cache(); /* the process's start, too */
+    recording_mark(name);
 }
 
 static int profile_change(size_t on)

@@ -104,16 +104,17 @@ struct watch_counters {
 
 /* The heap profile (profile/samples.h). `sites` is where the address of the buckets is, or null;
  * each has a list of sites. A site has its frames, `depth` of them, and three tallies: a number of
- * samples, and two floating-point numbers, blocks and bytes. `rate` and so on are where numbers
- * are. Where `name_at` is not 0 it says how long the site's name is, which follows the frames.
- * `fill` is a struct fill, of a number and five floating-point numbers. `samples` is where the
- * address of the samples' buckets is, or null, and `bucket_bits` where the logarithm of their
- * number is; each has a list. A sample has the address of its block, null while the sample is
- * unused, its site, the bytes that were requested, those of the block, and how many blocks it
- * stands for, a floating-point number. `site_buckets` is where the number of the first buckets is.
- * `lines` is where the address of the first script line is (profile/script_lines.h), a list, or
- * null. After its line_size bytes follow the names: a function's and a file's, whose bytes are
- * numbers of 32 bits, as the line is. Its frames have its address. */
+ * samples, and floating-point numbers: blocks, bytes and, where `tally_bytes` says so, the variance
+ * of the bytes. `rate` and so on are where numbers are. Where `name_at` is not 0 it says how long
+ * the site's name is, which follows the frames. `fill` is a struct fill, of a number and five
+ * floating-point numbers. `samples` is where the address of the samples' buckets is, or null, and
+ * `bucket_bits` where the logarithm of their number is; each has a list. A sample has the address
+ * of its block, null while the sample is unused, its site, the bytes that were requested, those of
+ * the block, and how many blocks it stands for, a floating-point number. `site_buckets` is where
+ * the number of the first buckets is. `lines` is where the address of the first script line is
+ * (profile/script_lines.h), a list, or null. After its line_size bytes follow the names: a
+ * function's and a file's, whose bytes are numbers of 32 bits, as the line is. Its frames have its
+ * address. */
 struct watch_profile {
     uint32_t bytes;
     uint32_t buckets, size, next_at, total_at, live_at, peak_at, depth_at;
@@ -128,6 +129,26 @@ struct watch_profile {
     const void *modules;
     uint32_t module_size, module_next_at, module_bytes_at;
     uint32_t since_at; /* of a site */
+    uint32_t tally_bytes; /* 0: those without a variance */
+    uint32_t tally_pad;
+};
+
+/* Marks (profile/marks.h): how often one was set, when it was last (ns of CLOCK_MONOTONIC), what
+ * was in use then (an estimate; 0 without a profile), and its name. A count of 0: none. */
+#define MARKS_MOST 64
+#define MARK_NAME 40 /* bytes, with a zero at the end */
+
+struct watch_mark {
+    uint64_t count; /* atomic, written last */
+    uint64_t time;
+    double in_use;
+    char name[MARK_NAME];
+};
+
+struct watch_marks {
+    uint32_t bytes;
+    uint32_t most;
+    const struct watch_mark *marks;
 };
 
 /* Limits of memory (back/use.h): where the numbers of bytes are, what is held and the limits. The
@@ -162,7 +183,8 @@ struct watch_orders {
     TABLE(counters)                \
     LATER(orders)                  \
     LATER(profile)                 \
-    LATER(limits)
+    LATER(limits)                  \
+    LATER(marks)
 
 #define WATCH_TABLE(name) extern const struct watch_##name watch_##name HIDDEN;
 WATCH_TABLES(WATCH_TABLE, WATCH_TABLE)

@@ -11,6 +11,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/self.h"
+#include "profile/marks.h"
 #include "record/paths.h"
 
 /* Milliseconds that a process waits at its end for the recorder to read which files it had in
@@ -129,6 +130,38 @@ COLD void recording_begin(void)
         complain(record_path, error);
 }
 
+/* ---- lines of text ---- */
+
+/* As those of scripts are (record/ring.h). */
+static void write_line(struct tape *tape, const struct text *t)
+{
+    uintptr_t words[PACKED_WORDS];
+    tape_write_path(tape, PATH_NONE, words, tape_pack(t->start, t->used, words));
+}
+
+static void write_mark(const char *name)
+{
+    char line[sizeof "mark " + MARK_NAME];
+    struct text t;
+    text_init(&t, line, sizeof line);
+    text_add(&t, "mark ");
+    text_add_foreign(&t, name, MARK_NAME - 1);
+    write_line(&tape_common, &t);
+}
+
+COLD void recording_mark(const char *name)
+{
+    if (*name == '\0' || !lock_enter(&cacheless_lock))
+        return;
+    mark_count(name);
+    struct ring_head *head = load_acquire(&ring);
+    if (head != NULL && ring_is_mine(head) && load_relaxed(&head->stop) == 0)
+        write_mark(name);
+    lock_release(&cacheless_lock);
+}
+
+/* ---- forks and ends ---- */
+
 /* So that the child has nothing of the parent's. Not where a signal handler that interrupted the
  * writing forks. */
 COLD void recording_fork_prepare(struct cache *mine)
@@ -151,10 +184,26 @@ COLD void recording_fork_child(void)
         complain(folder, error); /* the next call ends it */
 }
 
+/* Its name, which it may have got after its first event. */
+static void write_thread_name(struct tape *tape)
+{
+    char line[64], name[16];
+    struct text t;
+    os_thread_named(name);
+    text_init(&t, line, sizeof line);
+    text_add(&t, "thread ");
+    text_add_number(&t, tape->chunk->thread);
+    text_add(&t, " ");
+    text_add_foreign(&t, name, sizeof name - 1);
+    write_line(tape, &t);
+}
+
 COLD void recording_thread_ends(struct cache *cache)
 {
     if (cache->sampler == NULL)
         return;
+    if (cache->sampler->tape.chunk != NULL)
+        write_thread_name(&cache->sampler->tape);
     tape_flush(&cache->sampler->tape);
 }
 

@@ -30,6 +30,10 @@ void recording_fork_child(void);
 /* The calling thread, which has this cache, ends. */
 void recording_thread_ends(struct cache *cache);
 
+/* Counts a mark (profile/marks.h), and writes it into a recording. Nothing happens while a fork
+ * holds the locks. Locks of the slow path must not be held. */
+void recording_mark(const char *name);
+
 /* The process ends. Returns when the recorder has read what it needs, or after half a second. */
 void recording_end(void);
 

@@ -88,6 +88,9 @@ COLD void orders_obey(struct cache *mine)
     } else if (orders.order == ORDER_RECORD) {
         orders.result = (uint64_t)recording_start(orders.name);
         orders.answer = orders.result == 0 ? CHANGED : CHANGE_NOT_NOW;
+    } else if (orders.order == ORDER_MARK) {
+        recording_mark(orders.name);
+        orders.answer = CHANGED;
     } else {
         orders.answer = CHANGE_NO_OPTION;
     }

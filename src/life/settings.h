@@ -23,7 +23,7 @@ enum changed {
  * of the slow path must not be held. */
 enum changed option_change(const char *name, size_t value, struct cache *mine);
 
-enum order { ORDER_PURGE = 1, ORDER_SET, ORDER_RECORD };
+enum order { ORDER_PURGE = 1, ORDER_SET, ORDER_RECORD, ORDER_MARK };
 
 #define ORDER_NAME 40
 
@@ -35,7 +35,7 @@ struct orders {
     uint32_t answer; /* an enum changed */
     uint64_t value;  /* of the option */
     uint64_t result; /* bytes given back; of ORDER_RECORD an errno */
-    char name[ORDER_NAME]; /* of the option; of ORDER_RECORD a folder */
+    char name[ORDER_NAME]; /* of the option or the mark; of ORDER_RECORD a folder */
 };
 
 extern struct orders orders HIDDEN;

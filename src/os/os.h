@@ -127,6 +127,9 @@ bool os_single_threaded(void);
 /* Names the calling thread, at most 15 bytes, where policy.extra_calls is set. */
 void os_thread_name(const char *name);
 
+/* The calling thread's name, or an empty one. */
+void os_thread_named(char name[16]);
+
 /* Milliseconds since some moment, coarse and cheap; 0 for ever where there is no clock. */
 size_t os_milliseconds(void);
 

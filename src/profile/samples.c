@@ -154,23 +154,35 @@ static void tally_set(struct tally *tally, struct tally now)
     __atomic_store(&tally->samples, &now.samples, __ATOMIC_RELAXED);
     __atomic_store(&tally->blocks, &now.blocks, __ATOMIC_RELAXED);
     __atomic_store(&tally->bytes, &now.bytes, __ATOMIC_RELAXED);
+    __atomic_store(&tally->variance, &now.variance, __ATOMIC_RELAXED);
+}
+
+/* What a block of so many bytes adds. */
+static double variance(double weight, size_t bytes)
+{
+    return weight * (weight - 1) * (double)bytes * (double)bytes;
 }
 
 static void tally_add(struct tally *tally, double weight, size_t bytes)
 {
     tally_set(tally, (struct tally){tally->samples + 1, tally->blocks + weight,
-                                    tally->bytes + weight * (double)bytes});
+                                    tally->bytes + weight * (double)bytes,
+                                    tally->variance + variance(weight, bytes)});
 }
 
-static void tally_grow(struct tally *tally, double bytes)
+static void tally_resize(struct tally *tally, double weight, size_t from, size_t to)
 {
-    tally_set(tally, (struct tally){tally->samples, tally->blocks, tally->bytes + bytes});
+    double bytes = weight * ((double)to - (double)from);
+    double more = variance(weight, to) - variance(weight, from);
+    tally_set(tally, (struct tally){tally->samples, tally->blocks, tally->bytes + bytes,
+                                    tally->variance + more});
 }
 
 static void tally_remove(struct tally *tally, double weight, size_t bytes)
 {
     struct tally now = {tally->samples - 1, tally->blocks - weight,
-                        tally->bytes - weight * (double)bytes};
+                        tally->bytes - weight * (double)bytes,
+                        tally->variance - variance(weight, bytes)};
     tally_set(tally, now.samples > 0 ? now : (struct tally){0}); /* nothing that rounding left */
 }
 
@@ -278,6 +290,13 @@ void samples_fork_child(void)
 }
 
 bool samples_watched(void) { return load_relaxed(&profile.watched); }
+
+double samples_in_use(void)
+{
+    double bytes;
+    __atomic_load(&profile.live, &bytes, __ATOMIC_RELAXED);
+    return bytes;
+}
 
 /* Without a lock: a signal handler may ask, and each number was right at some time. */
 struct course samples_course(void)
@@ -395,12 +414,13 @@ void samples_resize(const void *p, size_t n, size_t block)
         note_peak();
         profile.live += sample->site != profile.own ? change : 0;
         if (!profile.ends)
-            tally_grow(&sample->site->live, change);
+            tally_resize(&sample->site->live, sample->weight, sample->bytes, n);
+        if (n > sample->bytes)
+            tally_resize(&sample->site->total, sample->weight, sample->bytes, n);
         fill_change(sample, -1);
         sample->bytes = n;
         sample->block = larger(sample->block, block);
         fill_change(sample, 1);
-        tally_grow(&sample->site->total, change > 0 ? change : 0);
     }
     lock_release(&profile.lock);
 }
@@ -482,4 +502,5 @@ const struct watch_profile watch_profile = {
     .module_size = offsetof(struct seen_module, lines),
     .module_next_at = offsetof(struct seen_module, next),
     .module_bytes_at = offsetof(struct seen_module, bytes),
+    .tally_bytes = sizeof(struct tally),
 };

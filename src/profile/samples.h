@@ -16,6 +16,7 @@
 struct tally { /* each number: atomic */
     uint64_t samples;
     double blocks, bytes; /* as requested */
+    double variance; /* of the estimate of the bytes: the sum of w (w - 1) n n over the samples */
 };
 
 struct site {
@@ -85,6 +86,9 @@ void samples_fork_child(void);
 struct course samples_course(void);
 bool samples_watched(void);
 
+/* Bytes in use now: an estimate. */
+double samples_in_use(void);
+
 /* It is freed; false if it was not noted. What Python frees because it ends stays in the tallies of
  * what is in use: else a profile that is written afterwards would not have it. */
 bool samples_forget(const void *p);
@@ -110,6 +114,7 @@ static inline struct tally tally_read(const struct tally *tally)
     __atomic_load(&tally->samples, &copy.samples, __ATOMIC_RELAXED);
     __atomic_load(&tally->blocks, &copy.blocks, __ATOMIC_RELAXED);
     __atomic_load(&tally->bytes, &copy.bytes, __ATOMIC_RELAXED);
+    __atomic_load(&tally->variance, &copy.variance, __ATOMIC_RELAXED);
     return copy;
 }
 

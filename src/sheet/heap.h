@@ -70,6 +70,8 @@ struct heap {
     uint64_t held;                         /* what limits of the heap count */
     uint64_t limits[HEAP_LIMIT_COUNT];     /* UINT64_MAX: none, or not known */
     struct requested requested;
+    struct watch_mark marks[MARKS_MOST];
+    unsigned mark_count;
     uint64_t skipped; /* descriptors that made no sense: changed meanwhile, or damaged */
 };
 

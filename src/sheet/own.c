@@ -11,6 +11,7 @@
 #include "os/os.h"
 #include "os/output.h"
 #include "os/self.h"
+#include "profile/marks.h"
 #include "profile/samples.h"
 #include "sheet/profile.h"
 #include "sheet/target.h"
@@ -135,6 +136,11 @@ static int write_sites(int file)
     for (const struct site *site = NULL; (site = samples_site_after(site)) != NULL;)
         profile_sum(&sums, site);
     profile_add_head(&t, &sums);
+    const struct watch_mark *mark;
+    for (unsigned i = 0; (mark = mark_at(i)) != NULL && error == 0; i++) {
+        error = flush(file, &t);
+        profile_add_mark(&t, mark, os_nanoseconds() - mark->time);
+    }
     for (const struct site *site = NULL; error == 0 && (site = samples_site_after(site)) != NULL;) {
         if (load_relaxed(&site->total.samples) == 0)
             continue; /* that of others */

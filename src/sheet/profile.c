@@ -22,6 +22,21 @@ static void add_whole(struct text *t, double number)
     text_add_number(t, number > 0 && number < NUMBER_MOST ? (uint64_t)(number + 0.5) : 0);
 }
 
+/* Of a positive number, else 0: half its exponent, which is at most 7% off, and Newton's steps. */
+static double root(double x)
+{
+    union {
+        double number;
+        uint64_t bits;
+    } r = {x};
+    if (!(x > 0))
+        return 0;
+    r.bits = (r.bits >> 1) + ((uint64_t)1023 << 51);
+    for (unsigned i = 0; i < 5; i++)
+        r.number = (r.number + x / r.number) / 2;
+    return r.number;
+}
+
 static void add_tally(struct text *t, struct tally tally)
 {
     add_whole(t, tally.blocks);
@@ -66,17 +81,26 @@ void profile_add_site(struct text *t, const struct profile_sums *sums, const str
 {
     bool now = sums->live.bytes > sums->peak.bytes;
     struct tally live = tally_read(&site->live), total = tally_read(&site->total);
+    struct tally peak = now ? live : tally_read(sums->lately ? &site->lately : &site->peak);
     add_line(t, live, total);
     for (size_t i = 0; i < site->depth; i++) {
         text_add(t, " ");
         text_add_hex(t, site->frames[i] + 1); /* where the call returns, as readers expect */
     }
     text_add(t, "\n# peak ");
-    add_tally(t, now ? live : tally_read(sums->lately ? &site->lately : &site->peak));
+    add_tally(t, peak);
     text_add(t, " samples ");
     text_add_number(t, live.samples);
     text_add(t, " ");
     text_add_number(t, total.samples);
+    if (!sums->no_errors) {
+        text_add(t, " errors ");
+        add_whole(t, root(live.variance));
+        text_add(t, " ");
+        add_whole(t, root(total.variance));
+        text_add(t, " ");
+        add_whole(t, root(peak.variance));
+    }
     if (*site_name(site) != '\0') {
         text_add(t, "\n# name ");
         text_add_foreign(t, site_name(site), SITE_NAME_MOST);
@@ -85,6 +109,19 @@ void profile_add_site(struct text *t, const struct profile_sums *sums, const str
         text_add(t, "\n# since ");
         text_add_number(t, site->since);
     }
+    text_add(t, "\n");
+}
+
+void profile_add_mark(struct text *t, const struct watch_mark *mark, uint64_t ago)
+{
+    text_add(t, "# mark ");
+    text_add_number(t, ago / 1000000);
+    text_add(t, " ms ago count ");
+    text_add_number(t, mark->count);
+    text_add(t, " in use ");
+    add_whole(t, mark->in_use);
+    text_add(t, " name ");
+    text_add_foreign(t, mark->name, MARK_NAME - 1);
     text_add(t, "\n");
 }
 
@@ -130,15 +167,6 @@ void profile_add_script_line(struct text *t, const struct script_line *line)
 
 static bool possible(double x) { return x > -SUM_MOST && x < SUM_MOST; }
 
-/* Of a number from 0 to 1e80. */
-static double root(double x)
-{
-    double r = x > 1 ? x : 1;
-    for (unsigned i = 0; i < 200; i++)
-        r = (r + x / r) / 2;
-    return r;
-}
-
 /* A ratio of two sums, each of which estimates a sum over all blocks by those that are in the
  * sample: block i with the chance 1/w. To the first order the ratio's variance is that of the sum
  * of w (n - share b), divided by the square of the lower sum; and the variance of a sum of w d is
@@ -148,7 +176,7 @@ static double error_of(const struct fill *fill, double share)
     double sum = fill->nn - 2 * share * fill->nb + share * share * fill->bb;
     double samples = (double)fill->samples;
     double variance = sum / fill->blocks / fill->blocks * samples / (samples - 1);
-    return variance > 0 ? root(variance) : 0;
+    return root(variance);
 }
 
 struct requested requested_from(const struct fill *fill)

@@ -24,6 +24,7 @@ struct profile_sums {
     uint64_t pid;                /* as the process knows it; 0: unknown */
     struct course course;        /* all 0: unknown */
     bool lately;                 /* the peak is the one since samples_watch: of this process */
+    bool no_errors;              /* an older library's tallies have no variance */
 };
 
 void profile_sum(struct profile_sums *sums, const struct site *site);
@@ -35,6 +36,8 @@ static_assert(PROFILE_LINE_MOST > MODULE_LINES_MOST, "of a module");
 
 void profile_add_head(struct text *t, const struct profile_sums *sums);
 void profile_add_site(struct text *t, const struct profile_sums *sums, const struct site *site);
+/* After the head: so many ns ago. */
+void profile_add_mark(struct text *t, const struct watch_mark *mark, uint64_t ago);
 void profile_add_end(struct text *t, uint64_t sites); /* so many came before */
 
 /* Before the mappings: what was noted of a module, so many bytes of text. */

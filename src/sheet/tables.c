@@ -78,8 +78,9 @@ static bool caches_possible(const struct watch_caches *c)
 static bool profile_possible(const struct watch_profile *p)
 {
     return p->buckets <= BUCKETS_MOST && p->size <= 1024 && holds(p->size, p->next_at, 8) &&
-           holds(p->size, p->total_at, 24) && holds(p->size, p->live_at, 24) &&
-           holds(p->size, p->peak_at, 24) && holds(p->size, p->depth_at, 8) &&
+           holds(p->size, p->total_at, tally_bytes(p)) &&
+           holds(p->size, p->live_at, tally_bytes(p)) &&
+           holds(p->size, p->peak_at, tally_bytes(p)) && holds(p->size, p->depth_at, 8) &&
            holds(p->size, p->name_at, 8) && holds(p->size, p->since_at, 8) &&
            p->sample_size <= 256 &&
            (p->samples == NULL || (holds(p->sample_size, p->sample_next_at, 8) &&
@@ -140,9 +141,23 @@ bool tables_read(struct target *t, uint64_t at, struct tables *tables, struct wh
         if (all_copied(t, &watch, tables) && all_possible(tables)) {
             if (!profile_possible(&tables->profile))
                 tables->profile = (struct watch_profile){0};
+            if (tables->marks.most > MARKS_MOST)
+                tables->marks = (struct watch_marks){0};
             return true;
         }
     }
     return why_set(why, EXIT_NONSENSE,
                    "its description of the heap is invalid: the memory is corrupt, or forged");
+}
+
+unsigned marks_read(struct target *t, const struct tables *tables, struct watch_mark *marks)
+{
+    unsigned count = 0;
+    for (uint64_t at = address(tables->marks.marks); count < tables->marks.most; count++) {
+        struct watch_mark *mark = &marks[count];
+        if (!target_read(t, at + count * sizeof *mark, mark, sizeof *mark) || mark->count == 0)
+            break;
+        mark->name[MARK_NAME - 1] = '\0';
+    }
+    return count;
 }

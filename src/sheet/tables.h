@@ -16,6 +16,15 @@ struct tables {
 
 static inline uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
+/* Bytes of a site's tally that are read (struct tally in profile/samples.h). */
+static inline size_t tally_bytes(const struct watch_profile *p)
+{
+    return p->tally_bytes == 0 ? 24 : 32;
+}
+
+/* Reads the marks; how many. */
+unsigned marks_read(struct target *t, const struct tables *tables, struct watch_mark *marks);
+
 #define CLASSES_MOST 512
 #define STACKS_MOST 1024
 #define CACHE_MOST 65536 /* bytes */

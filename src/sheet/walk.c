@@ -315,6 +315,7 @@ static bool look_read(struct look *look)
     counters_read(look);
     limits_read(look);
     look->heap->requested = requested_read(t, tables);
+    look->heap->mark_count = marks_read(t, tables, look->heap->marks);
     return t->budget > 0 &&
            (look->heap->skipped <= SKIPPED_LITTLE || look->heap->skipped <= look->found);
 }

@@ -121,6 +121,11 @@ def test_suppressed(hakmem: Hakmem, plant: Path, tmp_path: Path) -> None:
     (tmp_path / "known").write_text("leak:forget\n")
     done = hakmem("run", "--max-leaked=0", "--leaks-suppressions=known", plant, "forget")
     assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "and another").write_text("leak:none_of_these\n")
+    for files in (["known", "and another"], ["and another", "known"]):
+        words = [f"--leaks-suppressions={file}" for file in files]
+        done = hakmem("run", "--max-leaked=0", *words, plant, "forget")
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_that_nothing_was_checked_is_a_failure(hakmem: Hakmem, plant: Path, tmp_path: Path) -> None:

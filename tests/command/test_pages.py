@@ -43,7 +43,7 @@ def test_manual_pages(page: Path) -> None:
         "hakmem", "hakmem-run", "hakmem-doctor", "hakmem-top", "hakmem-exporter",
         "hakmem-sheet", "hakmem-profile", "hakmem-leaks", "hakmem-purge", "hakmem-set",
         "hakmem-options", "hakmem-bench", "hakmem-compare", "hakmem-record", "hakmem-trace",
-        "hakmem-replay", "hakmem-tune", "hakmem-why",
+        "hakmem-replay", "hakmem-tune", "hakmem-why", "hakmem-mark",
     }  # fmt: skip
 
 

@@ -221,6 +221,11 @@ def set_(hakmem: Installed) -> None:
         hakmem("set", pid, "keep_bytes=16M")
 
 
+def mark(hakmem: Installed) -> None:
+    with hakmem.service() as pid:
+        hakmem("mark", pid, "deployed")
+
+
 def options(hakmem: Installed) -> None:
     assert "keep_bytes" in hakmem("options")
 
@@ -242,7 +247,7 @@ TRIALS: dict[str, Callable[[Installed], None]] = {
     trial.__name__.rstrip("_"): trial
     for trial in (
         *(run, doctor, top, exporter, why, sheet, profile, leaks, record, trace, replay),
-        *(tune, purge, set_, options, bench, compare),
+        *(tune, purge, set_, mark, options, bench, compare),
     )
 }
 

@@ -35,11 +35,11 @@ class Planted:
         return self._made[name]
 
 
-def profile_of(program: Path, library: Path, folder: Path, **variables: str) -> Path:
+def profile_of(program: Path, library: Path, folder: Path, *words: str, **variables: str) -> Path:
     path = folder / f"{program.name}.heap"
     others = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
     subprocess.run(
-        [program],
+        [program, *words],
         env={
             **others,
             "LD_PRELOAD": str(library),

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -172,6 +173,9 @@ static unsigned rounds;
 static void *exchange(void *argument)
 {
     unsigned random = (unsigned)(uintptr_t)argument * 2654435761u + 1;
+    char name[16];
+    snprintf(name, sizeof name, "worker-%u", (unsigned)(uintptr_t)argument);
+    prctl(PR_SET_NAME, name);
     for (unsigned i = 0; i < rounds; i++) {
         random = random * 1664525u + 1013904223u;
         char *p = malloc(16 + (random >> 20) % 600);

@@ -109,6 +109,12 @@ def test_blocks_that_cross_threads(recorded: Recorded, count: int) -> None:
     assert int((held.end == NEVER).sum()) < 100
     text = recorded.trace().stdout
     assert "flows between threads" in text and f"by {count + 1} threads" in text
+    _, _, flows = text.partition("flows between threads")
+    assert len(re.findall("^ +worker +worker  ", flows, re.M)) == 1
+    assert len(re.findall("^ +worker +record_plant  ", flows, re.M)) == 1
+    _, _, flows = recorded.trace("--threads").stdout.partition("flows between threads")
+    pairs = re.findall(r"^ +worker-([0-3]) \d+ +worker-([0-3]) \d+  ", flows, re.M)
+    assert len(pairs) > 5 and len(set(pairs)) == len(pairs), flows
 
 
 FIRST_CHUNKS = 2048 - 16  # for threads alone, of a ring that did not grow
@@ -212,7 +218,7 @@ def test_any_moment(recorded: Recorded) -> None:
 def test_moments_that_are_none(recorded: Recorded) -> None:
     recorded.run("work", "100")
     assert "is to come later" in recorded.trace("--between", "2", "1", status=2).stderr
-    assert "expected a number" in recorded.trace("--at", "noon", status=2).stderr
+    assert "neither seconds nor a mark" in recorded.trace("--at", "noon", status=2).stderr
     for words in (("--at", "1000"), ("--between", "1000", "1001")):
         said = recorded.trace(*words, status=2).stderr
         assert f"{' '.join(words)}: process " in said and " was recorded from 0.00 s to " in said

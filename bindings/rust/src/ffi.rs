@@ -22,6 +22,7 @@ extern "C" {
     pub fn hakmem_defrag_gain() -> usize;
     pub fn hakmem_stats(stats: *mut Stats, size: usize) -> usize;
     pub fn hakmem_sheet(fd: i32, format: i32) -> i32;
+    pub fn hakmem_mark(name: *const u8);
     pub fn hakmem_profile_start() -> i32;
     pub fn hakmem_profile_stop() -> i32;
     pub fn hakmem_profile_write(fd: i32) -> i32;

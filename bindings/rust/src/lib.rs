@@ -14,4 +14,4 @@ pub use heap::{
     check, check_frees, good_size, on_soft_limit, option, purge, set_option, sheet, stats,
     usable_size, version, SheetFormat, Stats,
 };
-pub use profile::{profile_start, profile_stop, profile_write};
+pub use profile::{mark, profile_start, profile_stop, profile_write};

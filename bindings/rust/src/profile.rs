@@ -39,6 +39,20 @@ pub fn profile_write(fd: i32) -> Result<(), i32> {
     result(unsafe { ffi::hakmem_profile_write(fd) })
 }
 
+/// Marks this moment of the program by a name, which `hakmem trace`, heap profiles and
+/// `hakmem exporter` show. The first 39 bytes count. A name with a zero byte ends before it.
+///
+/// ```
+/// hakmem::mark("loaded");
+/// ```
+pub fn mark(name: &str) {
+    let mut bytes = [0_u8; 40]; // a zero stays at the end
+    let count = name.len().min(bytes.len() - 1);
+    bytes[..count].copy_from_slice(&name.as_bytes()[..count]);
+    // SAFETY: may be called by any thread at any time, with a name that ends with a zero.
+    unsafe { ffi::hakmem_mark(bytes.as_ptr()) }
+}
+
 fn result(error: i32) -> Result<(), i32> {
     match error {
         0 => Ok(()),
