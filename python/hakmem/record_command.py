@@ -152,7 +152,7 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
 def _refuse_another_namespace(pid: int) -> None:
     """A recorded process names itself by the number that it knows."""
     with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
             if line.startswith("NSpid:") and line.split()[1:] != [str(pid)]:
                 raise CannotRecord(
                     f"process {pid} has another number in its container: run hakmem record there"

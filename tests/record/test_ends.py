@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -225,6 +226,20 @@ def test_a_running_process(recorded: Recorded) -> None:
             assert "work_on" in recorded.trace().stdout
         assert plant.poll() is None
         assert not leftovers(plant.pid)
+    finally:
+        plant.kill()
+        plant.wait()
+
+
+def test_a_process_whose_name_is_cut_within_a_letter(recorded: Recorded, tmp_path: Path) -> None:
+    """As the kernel does at 15 bytes."""
+    program = tmp_path / "fourteen_bytesé"
+    shutil.copy(recorded.plant, program)
+    plant = _run_plant(replace(recorded, plant=program), "serve")
+    try:
+        done = _record(recorded, plant.pid, "--seconds", "1")
+        assert done.returncode == 0, done.stderr
+        assert recorded.only()[0].facts["pid"] == plant.pid
     finally:
         plant.kill()
         plant.wait()
