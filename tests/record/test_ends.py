@@ -233,13 +233,13 @@ def test_a_running_process(recorded: Recorded) -> None:
 
 def test_a_process_whose_name_is_cut_within_a_letter(recorded: Recorded, tmp_path: Path) -> None:
     """As the kernel does at 15 bytes."""
-    program = tmp_path / "fourteen_bytesé"
-    shutil.copy(recorded.plant, program)
-    plant = _run_plant(replace(recorded, plant=program), "serve")
+    named = replace(recorded, plant=tmp_path / "fourteen_bytesé")
+    shutil.copy(recorded.plant, named.plant)
+    plant = _run_plant(named, "serve")
     try:
-        done = _record(recorded, plant.pid, "--seconds", "1")
+        done = _record(named, plant.pid, "--seconds", "1")
         assert done.returncode == 0, done.stderr
-        assert recorded.only()[0].facts["pid"] == plant.pid
+        assert named.only()[0].facts["pid"] == plant.pid
     finally:
         plant.kill()
         plant.wait()
