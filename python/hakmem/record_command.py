@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hakmem import look, ring
+from hakmem import look, rights, ring
 from hakmem.arguments import USAGE_ERROR, number
 from hakmem.folders import Folder
 from hakmem.look import CannotLook
@@ -78,6 +78,10 @@ class CannotRecord(Exception):
     status = FAILED
 
 
+class NotPermitted(CannotRecord):
+    status = 3
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
@@ -123,6 +127,9 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
     look.check_pid(pid)
     _refuse_another_namespace(pid)
     root = Path(f"/proc/{pid}/root")
+    if not os.access(root, os.X_OK):
+        why = rights.reason(pid)
+        raise NotPermitted(f"no permission to read and write process {pid}: {why}")
     name = f"{look.program(pid).replace('/', '_')}.{pid}"
     writer = _writer(arguments.output or Path(f"{name}.recording"))
     folder = _folder_for(pid, root)

@@ -16,6 +16,7 @@ import pytest
 
 from hakmem import events
 from tests.counts.work import clean_environment
+from tests.nobody import as_nobody, readable_by_nobody
 from tests.record.recorded import LONG, MARK, Recorded, leftovers
 
 
@@ -240,6 +241,24 @@ def test_a_process_whose_name_is_cut_within_a_letter(recorded: Recorded, tmp_pat
         done = _record(named, plant.pid, "--seconds", "1")
         assert done.returncode == 0, done.stderr
         assert named.only()[0].facts["pid"] == plant.pid
+    finally:
+        plant.kill()
+        plant.wait()
+
+
+def test_another_users_process(recorded: Recorded) -> None:
+    readable_by_nobody(recorded.hakmem)
+    plant = _run_plant(recorded, "idle")
+    try:
+        done = subprocess.run(
+            [*as_nobody(), str(recorded.hakmem), "record", str(plant.pid)],
+            capture_output=True,
+            text=True,
+            timeout=LONG,
+            env=clean_environment(),
+        )
+        assert done.returncode == 3, done
+        assert f"process {plant.pid}: it is a process of another user" in done.stderr
     finally:
         plant.kill()
         plant.wait()
