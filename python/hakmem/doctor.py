@@ -22,6 +22,7 @@ from hakmem.judge import IN_FORCE, IN_PART, NOT, UNKNOWN, Judgement, judge
 from hakmem.library import Library
 from hakmem.look import CannotLook
 from hakmem.process import Program
+from hakmem.profile_text import printable
 
 HELP = "check whether a program uses hakmem; if not, say why and what to do"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
@@ -263,13 +264,14 @@ OBJECTS = {
 
 def _text(report: Report, width: int) -> str:
     objects = _objects(report)
-    verdict = VERDICTS[report.verdict].format(report.subject)
+    verdict = printable(VERDICTS[report.verdict].format(report.subject))
     lines = [verdict + (OBJECTS[report.verdict] if objects else ""), ""]
 
     def add(label: str, text: str) -> None:
         head, rest = f"  {label:7} ", " " * 10
-        lines.append(textwrap.fill(text, width, initial_indent=head, subsequent_indent=rest,
-                                   break_long_words=False, break_on_hyphens=False))  # fmt: skip
+        lines.append(textwrap.fill(printable(text), width, initial_indent=head,
+                                   subsequent_indent=rest, break_long_words=False,
+                                   break_on_hyphens=False))  # fmt: skip
 
     for cause_, programs in _grouped(report).items():
         add("cause", cause_.brief + (f", in {programs}" if programs else ""))

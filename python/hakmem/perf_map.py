@@ -235,7 +235,7 @@ def _codes(file: BinaryIO, timed: bool) -> Iterator[Code]:
 def inner_pid(pid: int) -> int:
     """A process's number in its own namespace."""
     with suppress(OSError, ValueError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
             if line.startswith("NSpid:"):
                 return int(line.split()[-1])
     return pid

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hakmem import look, ring
+from hakmem import look, rights, ring
 from hakmem.arguments import USAGE_ERROR, number
 from hakmem.folders import Folder
 from hakmem.hint import hint
@@ -79,6 +79,10 @@ class CannotRecord(Exception):
     status = FAILED
 
 
+class NotPermitted(CannotRecord):
+    status = 3
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
@@ -124,6 +128,9 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
     look.check_pid(pid)
     _refuse_another_namespace(pid)
     root = Path(f"/proc/{pid}/root")
+    if not os.access(root, os.X_OK):
+        why = rights.reason(pid)
+        raise NotPermitted(f"no permission to read and write process {pid}: {why}")
     name = f"{look.program(pid).replace('/', '_')}.{pid}"
     writer = _writer(arguments.output or Path(f"{name}.recording"))
     folder = _folder_for(pid, root)
@@ -153,7 +160,7 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
 def _refuse_another_namespace(pid: int) -> None:
     """A recorded process names itself by the number that it knows."""
     with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
             if line.startswith("NSpid:") and line.split()[1:] != [str(pid)]:
                 raise CannotRecord(
                     f"process {pid} has another number in its container: run hakmem record there"

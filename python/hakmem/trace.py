@@ -141,7 +141,7 @@ class _Tracer:
     def _new(self, task: int) -> None:
         """A thread, or a process that still runs its parent's program."""
         with suppress(OSError):
-            lines = Path(f"/proc/{task}/status").read_text().splitlines()
+            lines = Path(f"/proc/{task}/status").read_text(errors="replace").splitlines()
             facts = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
             owner, parent = int(facts["Tgid"]), int(facts["PPid"])
             self.tasks[task] = owner

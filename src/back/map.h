@@ -39,11 +39,13 @@
 #define WINDOW ((size_t)1 << WINDOW_BITS)
 #define WINDOW_SLICES (WINDOW / SLICE)
 
-/* Where the window begins: between the program, low or at 0x55..., and the libraries at 0x7f...
- * there is nothing. No block begins at the base itself, so it also stands for "no block" at the
- * bottom of a stack. */
+/* Where the window begins: between the program, low or at 0x55..., and the libraries at 0x7f... the
+ * kernel puts nothing. Some programs put memory at fixed addresses there, over what lies there
+ * already: CLISP its heap, from 16 to 32 TiB. AddressSanitizer's shadow ends at 16 TiB, and those
+ * of Go's race detector begin at 32 and 48 TiB: this is 40 TiB. No block begins at the base itself,
+ * so it also stands for "no block" at the bottom of a stack. */
 #define WINDOW_BASE \
-    ((uintptr_t)(UNDER_TSAN ? 32 : 2048) * WINDOW) /* ThreadSanitizer's room ends early */
+    ((uintptr_t)(UNDER_TSAN ? 32 : 5120) * WINDOW) /* ThreadSanitizer's room ends early */
 extern void *const window_base HIDDEN;
 
 /* In a hardened heap, where no free takes the fast path, superslabs lie in a wider range

@@ -1,6 +1,7 @@
 /* Addresses that differ from a block's in one bit: outside the window, above the 47, 48 or 52 bits
  * that a kernel uses, and where processors let programs keep tags (traps 51, 52). Passing one is
- * reported as no block, and nothing is read or written there. */
+ * reported as no block, and nothing is read or written there. And addresses where no block may lie.
+ */
 #include "check.h"
 
 #include <signal.h>
@@ -58,9 +59,22 @@ static void one_bit_more(void)
     do_free(large);
 }
 
+/* CLISP maps its heap there when it starts, over what lies there. */
+static void none_where_another_program_has_its_own(void)
+{
+    static void *blocks[2000];
+    for (unsigned i = 0; i < 2000; i++) {
+        blocks[i] = NEED("malloc", do_malloc((size_t)1 << i % 23));
+        CHECK((uintptr_t)blocks[i] >> 44 != 1, "a block at %p, from 16 to 32 TiB", blocks[i]);
+    }
+    for (unsigned i = 0; i < 2000; i++)
+        do_free(blocks[i]);
+}
+
 int main(void)
 {
     check_start("addresses");
     RUN(one_bit_more);
+    RUN(none_where_another_program_has_its_own);
     return check_end();
 }

@@ -57,6 +57,21 @@ def test_a_process(built: Built, programs: Programs) -> None:
     assert answer.programs[0]["pid"] == pid
 
 
+@pytest.mark.parametrize("name", ["fourteen_bytesé", "a\x1b[31mred\nname", "b\udcff\udcfe"])
+def test_names_of_any_bytes(built: Built, programs: Programs, tmp_path: Path, name: str) -> None:
+    """The kernel cuts the first at 15 bytes, within a letter. What is printed is text."""
+    program = tmp_path / name
+    shutil.copy(programs.make("threads", source="threads"), program)
+    answer = built.doctor("--", program)
+    is_in_force(answer)
+    assert answer.programs[0]["path"] == str(program)
+    done = built("doctor", "--", program)
+    assert done.status == 0, done
+    first, _, rest = done.out.partition("\n")
+    assert first.startswith(f"hakmem is active in {tmp_path}/{name[0]}")
+    assert done.out.replace("\n", "").isprintable() and rest.startswith("\n  proof")
+
+
 def test_its_children_too(built: Built, programs: Programs) -> None:
     blocks = programs.blocks
     answer = built.doctor("--", "sh", "-c", f"{blocks}; {blocks} & wait")

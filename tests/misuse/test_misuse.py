@@ -90,8 +90,8 @@ CASES = [
     Case("metadata", 64, FOREIGN, MAPPED, ADVICE_FOREIGN, forms=tuple(INSIDES)),
     Case("metadata", 4000, FOREIGN, MAPPED, ADVICE_FOREIGN, forms=tuple(INSIDES)),
     Case("free_slice", 0, GONE, VACANT, ADVICE_TWICE),
-    Case("foreign_number", 0x100000000000, FOREIGN, UNMAPPED, ADVICE_TWICE),
-    Case("foreign_number", 0x1001FFFFFFF0, FOREIGN, UNMAPPED, ADVICE_TWICE),
+    Case("foreign_number", 0x280000000000, FOREIGN, UNMAPPED, ADVICE_TWICE),
+    Case("foreign_number", 0x2801FFFFFFF0, FOREIGN, UNMAPPED, ADVICE_TWICE),
     *(
         Case(name, number, FOREIGN, NO_MEMORY, ADVICE_FOREIGN)
         for name, numbers in (

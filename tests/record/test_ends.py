@@ -9,12 +9,14 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hakmem import events
 from tests.counts.work import clean_environment
+from tests.nobody import as_nobody, readable_by_nobody
 from tests.record.recorded import LONG, MARK, Recorded, leftovers
 
 
@@ -225,6 +227,38 @@ def test_a_running_process(recorded: Recorded) -> None:
             assert "work_on" in recorded.trace().stdout
         assert plant.poll() is None
         assert not leftovers(plant.pid)
+    finally:
+        plant.kill()
+        plant.wait()
+
+
+def test_a_process_whose_name_is_cut_within_a_letter(recorded: Recorded, tmp_path: Path) -> None:
+    """As the kernel does at 15 bytes."""
+    named = replace(recorded, plant=tmp_path / "fourteen_bytesé")
+    shutil.copy(recorded.plant, named.plant)
+    plant = _run_plant(named, "serve")
+    try:
+        done = _record(named, plant.pid, "--seconds", "1")
+        assert done.returncode == 0, done.stderr
+        assert named.only()[0].facts["pid"] == plant.pid
+    finally:
+        plant.kill()
+        plant.wait()
+
+
+def test_another_users_process(recorded: Recorded) -> None:
+    readable_by_nobody(recorded.hakmem)
+    plant = _run_plant(recorded, "idle")
+    try:
+        done = subprocess.run(
+            [*as_nobody(), str(recorded.hakmem), "record", str(plant.pid)],
+            capture_output=True,
+            text=True,
+            timeout=LONG,
+            env=clean_environment(),
+        )
+        assert done.returncode == 3, done
+        assert f"process {plant.pid}: it is a process of another user" in done.stderr
     finally:
         plant.kill()
         plant.wait()
