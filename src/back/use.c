@@ -24,7 +24,16 @@ size_t use_dirty(void)
 
 size_t use_live(void) { return excess(used_now(), load_relaxed(&use.spare)); }
 
-bool use_grown(void) { return load_relaxed(&use.held) >= load_relaxed(&limits.grown); }
+/* Whether what may be kept depends on what is in use, beside the limits of memory. */
+static bool keeps_by_use(void)
+{
+    return load_relaxed(&policy.keep_bytes) == AUTO && !load_relaxed(&limits.stays);
+}
+
+bool use_grown(void)
+{
+    return load_relaxed(&use.held) >= load_relaxed(&limits.grown) && keeps_by_use();
+}
 
 void use_shrinks(bool does)
 {
@@ -55,16 +64,17 @@ size_t use_excess(void)
     size_t held = load_relaxed(&use.held);
     size_t kept = use_dirty() + load_relaxed(&use.stacked);
     size_t beyond = excess(kept, keep_where_held(held));
-    if (!load_relaxed(&limits.shrinks) || load_relaxed(&policy.keep_bytes) != AUTO ||
-        load_relaxed(&limits.stays))
+    if (!load_relaxed(&limits.shrinks) || !keeps_by_use())
         return beyond;
     return larger(beyond, excess(held, load_relaxed(&use.most)));
 }
 
 bool use_keeps_little(size_t more)
 {
+    size_t held = load_relaxed(&use.held) + more;
     size_t most = larger(load_relaxed(&use.most), used_now() + more);
-    return use_excess() == 0 && load_relaxed(&use.held) + more <= keep_limit(most, load_relaxed(&use.vain));
+    return use_dirty() + load_relaxed(&use.stacked) <= keep_where_held(held) &&
+           (!keeps_by_use() || held <= keep_limit(most, load_relaxed(&use.vain)));
 }
 
 /* ---- limits ---- */

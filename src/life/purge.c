@@ -128,16 +128,24 @@ static void find_low(void)
 }
 
 /* The heap has grown: what lies in stacks goes to their slabs, to serve before more fresh memory
- * does, and what is dirty to the kernel. */
+ * does, and what is dirty to the kernel; and so do free pages of slabs, if they may be many. */
 static struct finding grow_older(void)
 {
     struct finding found = {MISUSE_NONE, NULL};
-    if (!limits.shrinks && use_grown()) {
-        use_shrinks(true);
-        found = stacks_age(cache_current());
+    if (limits.shrinks || !use_grown())
+        return found;
+    use_shrinks(true);
+    found = stacks_age(cache_current());
+    struct slabs_free free = shards_free();
+    if (free.bytes - free.absent >= load_relaxed(&use.held) / LAW_SMALL_PART && use_returns())
         give_up_pages();
-    }
     return found;
+}
+
+static void end_shrinking(void)
+{
+    if (limits.shrinks)
+        use_shrinks(false);
 }
 
 /* What nobody needed for a while. */
@@ -251,11 +259,11 @@ COLD void purge_step(bool freed, size_t own)
     size_t began = giving_begins();
     size_t most = CALL_MOST + own;
     size_t done = give_beyond(most);
-    bool more = done >= most || (freed || limits.shrinks ? give_owed(most - done)
-                                                         : load_relaxed(&purge_goes_on));
+    bool more = done >= most ||
+                (freed || limits.shrinks ? give_owed(most - done) : load_relaxed(&purge_goes_on));
     giving_ends(began);
-    if (limits.shrinks && !more)
-        use_shrinks(false);
+    if (!more)
+        end_shrinking();
     set_due(more, own);
     lock_release(&purge_lock);
     report_late(found, NULL);
@@ -316,6 +324,8 @@ bool purge_by_time(void)
         size_t began = giving_begins();
         more = give_beyond(CALL_MOST) > 0;
         more |= give_owed(CALL_MOST);
+        if (!more)
+            end_shrinking();
         giving_ends(began);
         set_due(false, 0);
         lock_release(&purge_lock);
@@ -342,6 +352,7 @@ size_t purge_all(struct cache *mine, size_t pad)
     giving_ends(began);
     owed.slices = owed.huge = 0;
     owed.pages = false;
+    end_shrinking();
     use_set_look();
     lock_release(&purge_lock);
     report_late(found, NULL);
