@@ -111,7 +111,7 @@ MECHANISMS = {
     "the most that one call gives back": "life/purge.c:purge_step",
     "blocks in transfer caches": "heap/transfer.c:transfers_decay",
     "blocks in stacks, by age": "front/large.c:stacks_age",
-    "the limit of kept memory: stacks serve first, and what is idle goes back": "back/use.c:use_grown",
+    "the limit of kept memory: stacks serve, what is idle goes back": "back/use.c:use_grown",
     "malloc makes room where the limit is exceeded": "life/upkeep.h:make_room",
     "limits of containers": "life/limits.c:limits_look",
     "the soft limit": "life/purge.c:soft_limit_act",

@@ -128,7 +128,7 @@ struct watch_profile {
     const void *course; /* of the whole process: struct course */
     const void *modules;
     uint32_t module_size, module_next_at, module_bytes_at;
-    uint32_t since_at; /* of a site */
+    uint32_t since_at;    /* of a site */
     uint32_t tally_bytes; /* 0: those without a variance */
     uint32_t tally_pad;
 };

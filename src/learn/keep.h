@@ -5,8 +5,8 @@
 #include "learn/laws.h"
 
 /* Bytes that used and kept memory may be together: a little more than was in use at once, `most`,
- * and where so much lately went back in vain (`vain`, learn/returns.h) more of a small heap. What is
- * kept is to save work, not to make the process larger than its work makes it. */
+ * and where so much lately went back in vain (`vain`, learn/returns.h) more of a small heap. What
+ * is kept is to save work, not to make the process larger than its work makes it. */
 static inline size_t keep_limit(size_t most, size_t vain)
 {
     size_t least = larger(smaller(vain, LAW_SMALL_PART * LAW_LITTLE), LAW_LITTLE);
