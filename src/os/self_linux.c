@@ -35,7 +35,8 @@ bool os_folder(char *path, size_t room)
 
 bool os_file_there(const char *path)
 {
-    int file = call_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    int error;
+    int file = os_open(path, &error);
     if (file < 0)
         return false;
     call_close(file);

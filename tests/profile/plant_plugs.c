@@ -9,9 +9,11 @@
 
 #define KEPT 2048
 
+static void ***kept;
+
 int main(int count, char **words)
 {
-    void ***kept = calloc((size_t)count, sizeof *kept);
+    kept = calloc((size_t)count, sizeof *kept);
     for (int i = 1; kept != NULL && i + 1 < count; i += 2) {
         char *name = words[i + 1];
         if (*name == '.') {

@@ -159,7 +159,9 @@ def test_made_where_one_was(command: Command, planted: Planted, tmp_path: Path) 
     made = by_function(profile, "made")
     assert functions(made)[:3] == ["keep", "made", "main"] and near(made.figures[1], MADE)
     assert near(by_function(profile, "plug_first").figures[1], PLUGGED)
-    run(command, "profile", "-o", "names.heap", "--perf-map", "names.map", "x.heap", folder=tmp_path)
+    run(
+        command, "profile", "-o", "names.heap", "--perf-map", "names.map", "x.heap", folder=tmp_path
+    )
     assert by_function(named(tmp_path / "names.heap"), "made").figures == made.figures
 
 
