@@ -37,9 +37,10 @@ bool mark_read(unsigned place, struct watch_mark *copy)
     if (place >= MARKS_MOST)
         return false;
     const struct watch_mark *mark = &marks[place];
-    copy->count = load_acquire(&mark->count);
-    if (copy->count == 0)
+    uint64_t count = load_acquire(&mark->count);
+    if (count == 0)
         return false;
+    copy->count = count;
     copy->time = load_relaxed(&mark->time);
     __atomic_load(&mark->in_use, &copy->in_use, __ATOMIC_RELAXED);
     bytes_copy(copy->name, mark->name, MARK_NAME);
