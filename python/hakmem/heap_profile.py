@@ -61,10 +61,17 @@ _BUILD_ID = re.compile("# build-id ([0-9a-f]{1,16}) ((?:[0-9a-f]{2}){2,64})")
 _SYMBOL = re.compile("# symbol ([0-9a-f]{1,16})\t([^\t]*)\t([^\t]*)\t([0-9]{1,10})")
 _SCRIPT = re.compile(r"\[python:([^:]*):([0-9]{1,10}):([^:]*)\]")
 SCRIPTS = 2**60  # the first address of their functions
+# Added to addresses that were a module's once, and are code of no file now (profile/modules.h).
+NOBODYS = 2**59 + 2**58
 APART = 2**58  # and of functions that had one address at two times (perf_map.py)
 MAPPED = "MAPPED_LIBRARIES:"
 COMMENT = "# "
 DELETED = " (deleted)"
+
+
+def plain(address: int) -> int:
+    """The address that code had, of one that is told from a module's."""
+    return address - NOBODYS if NOBODYS <= address < SCRIPTS else address
 
 
 class Made(Protocol):

@@ -252,9 +252,10 @@ def all_located(
             elif module is not None and module.is_file:
                 of_file[module.path, module.build_id][which, call] = module
             else:
-                within = call - module.start if module else call
+                plain = heap_profile.plain(call)
+                within = call - module.start if module else plain
                 code = module is None or module.executable  # what it made may be gone at its end
-                made = profile.made.function(call) if profile.made and code else None
+                made = profile.made.function(plain) if profile.made and code else None
                 if made and made[1] and profile.scripts:
                     continue  # a trampoline, beside the frame that it leads to
                 frame = Frame(call, module, within, ())

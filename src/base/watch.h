@@ -139,7 +139,7 @@ struct watch_profile {
 #define MARK_NAME 40 /* bytes, with a zero at the end */
 
 struct watch_mark {
-    uint64_t count; /* atomic, written last */
+    uint64_t count; /* written last; all numbers are atomic */
     uint64_t time;
     double in_use;
     char name[MARK_NAME];

@@ -190,6 +190,8 @@ static void write_thread_name(struct tape *tape)
     char line[64], name[16];
     struct text t;
     os_thread_named(name);
+    if (*name == '\0')
+        return; /* not known, or empty: then one that the recorder saw before is better */
     text_init(&t, line, sizeof line);
     text_add(&t, "thread ");
     text_add_number(&t, tape->chunk->thread);
@@ -202,9 +204,11 @@ COLD void recording_thread_ends(struct cache *cache)
 {
     if (cache->sampler == NULL)
         return;
-    if (cache->sampler->tape.chunk != NULL)
-        write_thread_name(&cache->sampler->tape);
-    tape_flush(&cache->sampler->tape);
+    struct tape *tape = &cache->sampler->tape;
+    /* Not of an earlier recording. */
+    if (tape->chunk != NULL && tape->ring == load_acquire(&ring))
+        write_thread_name(tape);
+    tape_flush(tape);
 }
 
 COLD void recording_end(void)

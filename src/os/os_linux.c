@@ -443,7 +443,8 @@ void os_thread_name(const char *name)
 
 void os_thread_named(char name[16])
 {
-    int file = call_open("/proc/thread-self/comm", O_RDONLY); /* a filter may forbid prctl */
+    int error;
+    int file = os_open("/proc/thread-self/comm", &error); /* a filter may forbid prctl */
     long got = file >= 0 ? call_read(file, name, 16) : 0;
     name[got > 0 ? got - 1 : 0] = '\0'; /* in place of the line feed */
     if (file >= 0)

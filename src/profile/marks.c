@@ -1,7 +1,7 @@
 #include "profile/marks.h"
 
 #include "base/atomic.h"
-#include "base/text.h"
+#include "base/memory.h"
 #include "os/os.h"
 #include "profile/samples.h"
 
@@ -26,14 +26,25 @@ COLD void mark_count(const char *name)
     struct watch_mark *mark = &marks[place];
     for (unsigned i = 0; mark->count == 0 && i < MARK_NAME - 1 && name[i] != '\0'; i++)
         mark->name[i] = name[i];
-    mark->time = os_nanoseconds();
-    mark->in_use = samples_in_use();
+    double in_use = samples_in_use();
+    store_relaxed(&mark->time, os_nanoseconds());
+    __atomic_store(&mark->in_use, &in_use, __ATOMIC_RELAXED);
     store_release(&mark->count, mark->count + 1);
 }
 
-const struct watch_mark *mark_at(unsigned place)
+bool mark_read(unsigned place, struct watch_mark *copy)
 {
-    return place < MARKS_MOST && load_acquire(&marks[place].count) > 0 ? &marks[place] : NULL;
+    if (place >= MARKS_MOST)
+        return false;
+    const struct watch_mark *mark = &marks[place];
+    uint64_t count = load_acquire(&mark->count);
+    if (count == 0)
+        return false;
+    copy->count = count;
+    copy->time = load_relaxed(&mark->time);
+    __atomic_load(&mark->in_use, &copy->in_use, __ATOMIC_RELAXED);
+    bytes_copy(copy->name, mark->name, MARK_NAME);
+    return true;
 }
 
 const struct watch_marks watch_marks = {

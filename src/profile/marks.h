@@ -9,7 +9,8 @@
 /* Counts one more. Lock: cacheless. */
 void mark_count(const char *name);
 
-/* The name at this place, from 0 on; null where there is none. Any thread. */
-const struct watch_mark *mark_at(unsigned place);
+/* Copies the mark at this place, from 0 on; false where there is none. Any thread: each number was
+ * right at some time. */
+bool mark_read(unsigned place, struct watch_mark *copy);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "os/lock.h"
 #include "os/module.h"
+#include "os/os.h"
 #include "os/self.h"
 
 #define BUCKETS 64
@@ -18,20 +19,29 @@ static struct {
     struct lock lock;
     struct seen_module *buckets[BUCKETS];
     uintptr_t shifts;
+    struct { /* addresses around the last one that was looked up: are they of a module noted? */
+        uintptr_t start, bytes;
+        bool noted;
+    } around;
 } seen = {.lock = LOCK(PROFILE)};
 
 struct seen_module *modules_seen(void) { return load_acquire(&modules_last); }
 
-/* A relative name was one in the folder that was the current one when the module was opened. */
-static void add_file(struct text *t, const struct module *module)
+/* A relative name was one in the folder that was the current one when the module was opened. If the
+ * program has gone to another one since, the file is not known. */
+static bool find_file(struct text *t, const struct module *module)
 {
     static char folder[NAME_MOST];
-    if (module->name[0] != '/' && os_folder(folder, sizeof folder)) {
-        text_add_foreign(t, folder, NAME_MOST);
-        text_add(t, "/");
+    if (module->name[0] == '/') {
+        text_add(t, module->name);
+        return true;
     }
-    text_add_foreign(t, module->name, NAME_MOST);
-    text_add(t, "\n");
+    if (!os_folder(folder, sizeof folder))
+        return false;
+    text_add(t, folder);
+    text_add(t, "/");
+    text_add(t, module->name);
+    return os_file_there(t->start);
 }
 
 /* The kernel knows the program's file and its own. */
@@ -44,16 +54,20 @@ static bool has_file(const struct module *module)
 static void add_lines(struct text *t, const struct module *module, const struct module_part *part,
                       uintptr_t shift)
 {
-    if (has_file(module)) {
+    static char path[2 * NAME_MOST + 1];
+    struct text file;
+    text_init(&file, path, sizeof path);
+    if (has_file(module) && find_file(&file, module)) {
         text_add_address(t, part->start + shift);
         text_add(t, "-");
         text_add_address(t, part->end + shift);
         text_add(t, " r-xp ");
         text_add_address(t, part->offset);
         text_add(t, " 00:00 0 ");
-        add_file(t, module);
+        text_add_foreign(t, path, sizeof path);
+        text_add(t, "\n");
     }
-    if (part->id == NULL || part->id_bytes > ID_MOST)
+    if (part->id_bytes == 0)
         return;
     text_add(t, "# build-id ");
     text_add_address(t, part->start + shift);
@@ -68,15 +82,43 @@ static struct seen_module **bucket_of(const struct module *module)
     return &seen.buckets[mixed(module->start) % BUCKETS];
 }
 
+/* The file may have been built anew since. A loaded module has its first page in memory. */
+static bool has_id(const struct seen_module *one)
+{
+    return one->id_there == NULL ||
+           text_begins((const char *)one->id_there, (const char *)one->id, one->id_bytes);
+}
+
 static struct seen_module *find(const struct module *module, uintptr_t address)
 {
     struct seen_module *one = *bucket_of(module);
     while (one != NULL &&
            (address - one->start >= one->end - one->start || one->module_end != module->end ||
             one->base != module->base || one->dynamic != module->dynamic ||
-            one->tables != module->tables || !text_same(one->name, module->name)))
+            one->tables != module->tables || !text_same(one->name, module->name) || !has_id(one)))
         one = one->next_of_bucket;
     return one;
+}
+
+/* Whether some module noted has, or had, this address. What is between two is asked about again and
+ * again: code that the program makes lies there. */
+static bool is_noted(uintptr_t address)
+{
+    if (address - seen.around.start < seen.around.bytes)
+        return seen.around.noted;
+    uintptr_t start = 0, end = UINTPTR_MAX;
+    bool noted = false;
+    for (const struct seen_module *one = modules_last; one != NULL && !noted; one = one->next) {
+        noted = address - one->start < one->end - one->start;
+        if (noted || (one->end <= address && one->end > start))
+            start = noted ? one->start : one->end;
+        if (noted || (one->start > address && one->start < end))
+            end = noted ? one->end : one->start;
+    }
+    seen.around.start = start;
+    seen.around.bytes = end - start;
+    seen.around.noted = noted;
+    return noted;
 }
 
 /* 0 where the addresses were nobody's. */
@@ -88,8 +130,19 @@ static bool shift_of(const struct module_part *part, uintptr_t *shift)
         one = one->next;
     if (one == NULL)
         return true;
-    *shift = (MODULES_FIRST + seen.shifts) << MODULES_SHIFT;
-    return seen.shifts++ < MODULES_MOST;
+    if (seen.shifts == MODULES_MOST)
+        return false;
+    *shift = (MODULES_FIRST + seen.shifts++) << MODULES_SHIFT;
+    return true;
+}
+
+static bool part_of(const struct module *module, uintptr_t address, struct module_part *part)
+{
+    if (!module_part_at(module, address, part))
+        return false;
+    if (part->id == NULL || part->id_bytes > ID_MOST)
+        part->id_bytes = 0;
+    return true;
 }
 
 static struct seen_module *note(const struct module *module, uintptr_t address)
@@ -99,14 +152,17 @@ static struct seen_module *note(const struct module *module, uintptr_t address)
     struct text t;
     uintptr_t shift;
     text_init(&t, lines, sizeof lines);
-    if (!module_part_at(module, address, &part) || !shift_of(&part, &shift))
+    if (!part_of(module, address, &part) || !shift_of(&part, &shift))
         return NULL;
     add_lines(&t, module, &part, shift);
     size_t name = text_length(module->name) + 1;
-    size_t bytes = sizeof(struct seen_module) + t.used + 1 + name;
+    size_t bytes = sizeof(struct seen_module) + t.used + 1 + name + part.id_bytes;
     struct seen_module *one = bytes <= META_MOST ? meta_take(bytes) : NULL;
     if (one == NULL)
         return NULL;
+    bool checked =
+        part.id_bytes > 0 && (uintptr_t)part.id - module->start <= os_page - part.id_bytes;
+    char *name_at = one->lines + t.used + 1, *id_at = name_at + name;
     struct seen_module **bucket = bucket_of(module);
     *one = (struct seen_module){.next = modules_last,
                                 .next_of_bucket = *bucket,
@@ -117,12 +173,29 @@ static struct seen_module *note(const struct module *module, uintptr_t address)
                                 .base = module->base,
                                 .dynamic = module->dynamic,
                                 .tables = module->tables,
-                                .name = one->lines + t.used + 1,
+                                .name = name_at,
+                                .id_there = checked ? part.id : NULL,
+                                .id = (const unsigned char *)id_at,
+                                .id_bytes = part.id_bytes,
                                 .bytes = (uint32_t)t.used};
     bytes_copy(one->lines, lines, t.used + 1);
-    bytes_copy(one->lines + t.used + 1, module->name, name);
+    bytes_copy(name_at, module->name, name);
+    bytes_copy(id_at, (const char *)part.id, part.id_bytes);
     *bucket = one;
+    seen.around.bytes = 0;
     store_release(&modules_last, one);
+    return one;
+}
+
+/* Null where it is in none, or it can't be noted. */
+static const struct seen_module *module_of(uintptr_t address)
+{
+    struct module module;
+    if (!module_at(address, &module))
+        return NULL;
+    const struct seen_module *one = find(&module, address);
+    if (one == NULL && (seen.shifts < MODULES_MOST || !is_noted(address)))
+        one = note(&module, address);
     return one;
 }
 
@@ -131,22 +204,17 @@ bool modules_see(uintptr_t *frames, unsigned count)
 {
     bool all = true;
     const struct seen_module *one = NULL;
-    struct module module;
     lock_take(&seen.lock);
     for (unsigned i = 0; i < count; i++) {
         if (frames[i] >> MODULES_SHIFT != 0)
             continue;
-        if (one == NULL || frames[i] - one->start >= one->end - one->start) {
-            if (!module_at(frames[i], &module)) {
-                all = false;
-                continue;
-            }
-            one = find(&module, frames[i]);
-            if (one == NULL)
-                one = note(&module, frames[i]);
-        }
+        if (one == NULL || frames[i] - one->start >= one->end - one->start)
+            one = module_of(frames[i]);
         if (one != NULL)
             frames[i] += one->shift;
+        else if (is_noted(frames[i]))
+            frames[i] += MODULES_NOBODYS;
+        all &= one != NULL;
     }
     lock_release(&seen.lock);
     return all;

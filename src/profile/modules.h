@@ -15,7 +15,11 @@ struct seen_module {
     uintptr_t shift;                    /* what is added to its addresses, as they were another's */
     uintptr_t module_end, base;
     const void *dynamic, *tables;
-    const char *name;  /* in its lines, or empty */
+    const char *name; /* behind its lines */
+    const unsigned char
+        *id_there;           /* where the module has its build id, null: not looked at again */
+    const unsigned char *id; /* as it was, behind the name */
+    size_t id_bytes;
     uint32_t recorded; /* the recording that has it; atomic, and the only field that changes */
     uint32_t bytes;    /* of its lines */
     char lines[]; /* a mapping as the kernel describes it, and "# build-id START ID", each where
@@ -27,9 +31,13 @@ struct seen_module {
 #define MODULES_FIRST ((uintptr_t)1 << 11)
 #define MODULES_MOST ((uintptr_t)1 << 10)
 
+/* What is added to an address that was a module's, and is now in none (code that the program made),
+ * or in one for which no other number was left. */
+#define MODULES_NOBODYS ((MODULES_FIRST + MODULES_MOST) << MODULES_SHIFT)
+
 /* Notes the modules of the calling thread's calls. Where code lies that was another module's, the
- * address becomes one that is nobody's else. False where some calls are in no module. Thread safe.
- * The caller holds a cache's lock or its like (os/rank.h). */
+ * address becomes one that is nobody's else. False where some calls are in none that is noted.
+ * Thread safe. The caller holds a cache's lock or its like (os/rank.h). */
 bool modules_see(uintptr_t *frames, unsigned count);
 
 /* The one noted last; null: none. */

@@ -43,7 +43,7 @@ static struct {
     size_t bucket_bits;   /* of samples */
     size_t site_buckets;  /* constant once they are there */
     struct fill fill;     /* of all sites; `requested` is what they have in use */
-    double live;          /* bytes that the program has in use */
+    double live;          /* bytes that the program has in use; atomic */
     struct course course; /* since the process began */
     struct course lately; /* since samples_watch */
     bool watched;         /* there was one; atomic */
@@ -149,6 +149,9 @@ bool samples_start(void)
     return done;
 }
 
+/* Of a number that is read without the lock. */
+#define NUMBER_SET(number, to) __atomic_store(&(number), &(double){to}, __ATOMIC_RELAXED)
+
 static void tally_set(struct tally *tally, struct tally now)
 {
     __atomic_store(&tally->samples, &now.samples, __ATOMIC_RELAXED);
@@ -208,7 +211,7 @@ static void fill_remove(const struct sample *sample)
 {
     if (--profile.fill.samples == 0) {
         profile.fill = (struct fill){0}; /* what rounding left */
-        profile.live = 0;
+        NUMBER_SET(profile.live, 0);
     } else {
         fill_change(sample, -1);
     }
@@ -233,9 +236,6 @@ const struct site *samples_site_after(const struct site *site)
 
 /* Of each site, each time that the peak has grown by a part: it costs a walk over all sites. */
 #define PEAK_PART 64
-
-/* Numbers of a course are read without the lock. */
-#define NUMBER_SET(number, to) __atomic_store(&(number), &(double){to}, __ATOMIC_RELAXED)
 
 static void note_tallies(struct course *course, size_t tally_at)
 {
@@ -381,7 +381,8 @@ bool samples_add(const void *p, size_t n, size_t block, double weight, const str
             tally_add(&site->total, weight, n);
             count_blocks(weight);
         }
-        profile.live += site != profile.own ? weight * (double)n : 0;
+        if (site != profile.own)
+            NUMBER_SET(profile.live, profile.live + weight * (double)n);
         if (!profile.ends)
             tally_add(&site->live, weight, n);
         fill_add(sample);
@@ -412,7 +413,8 @@ void samples_resize(const void *p, size_t n, size_t block)
     if (sample != NULL) {
         double change = sample->weight * ((double)n - (double)sample->bytes);
         note_peak();
-        profile.live += sample->site != profile.own ? change : 0;
+        if (sample->site != profile.own)
+            NUMBER_SET(profile.live, profile.live + change);
         if (!profile.ends)
             tally_resize(&sample->site->live, sample->weight, sample->bytes, n);
         if (n > sample->bytes)
@@ -435,7 +437,7 @@ bool samples_forget(const void *p)
     if (sample != NULL) {
         note_peak();
         if (sample->site != profile.own)
-            profile.live -= sample->weight * (double)sample->bytes;
+            NUMBER_SET(profile.live, profile.live - sample->weight * (double)sample->bytes);
         if (!profile.ends)
             tally_remove(&sample->site->live, sample->weight, sample->bytes);
         fill_remove(sample);

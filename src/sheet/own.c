@@ -136,10 +136,10 @@ static int write_sites(int file)
     for (const struct site *site = NULL; (site = samples_site_after(site)) != NULL;)
         profile_sum(&sums, site);
     profile_add_head(&t, &sums);
-    const struct watch_mark *mark;
-    for (unsigned i = 0; (mark = mark_at(i)) != NULL && error == 0; i++) {
+    struct watch_mark mark;
+    for (unsigned i = 0; error == 0 && mark_read(i, &mark); i++) {
         error = flush(file, &t);
-        profile_add_mark(&t, mark, os_nanoseconds() - mark->time);
+        profile_add_mark(&t, &mark, excess(os_nanoseconds(), mark.time));
     }
     for (const struct site *site = NULL; error == 0 && (site = samples_site_after(site)) != NULL;) {
         if (load_relaxed(&site->total.samples) == 0)

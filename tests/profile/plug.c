@@ -3,7 +3,9 @@
 #include <string.h>
 
 #define BLOCK 16384
+#ifndef KEPT
 #define KEPT 2048
+#endif
 
 void PLUG(void **to);
 

@@ -16,11 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from hakmem import heap_profile, symbols
+from hakmem import heap_profile, perf_map, symbols
 from tests.profile.planted import Planted, by_function, functions, line_of, named, near, profile_of
 from tests.watch.watched import Command
 
 PLUGGED = 2048 * 16384  # by each plug-in
+MADE = 64 * 2**20  # below code that was made where a plug-in had been
 KEPT = 4096 * 16384  # by each of the ways of the program without tables
 EXACT = ["-o", "profile_rate=16K", "-o", "profile_samples=0"]
 
@@ -91,6 +92,77 @@ def test_other_build(command: Command, plugs: list[str], tmp_path: Path) -> None
     done = run(command, "profile", "--text", "x.heap", folder=tmp_path)
     assert f"{tmp_path}/first.so: another build than the process had" in done.stderr
     assert "plug_first" not in done.stdout and "plug_second" in done.stdout
+
+
+def test_built_anew(command: Command, planted: Planted, tmp_path: Path) -> None:
+    """Of the same name and layout, and another build."""
+    for name in "first", "other":
+        shutil.copy(planted.programs / f"libprofile_plug_{name}.so", tmp_path / f"{name}.so")
+    program = planted.programs / "profile_plant_plugs"
+    file = "./first.so"
+    words: list[str | Path] = [program, file, "plug_first", file, "./other.so", file, "plug_other"]
+    done = run(command, "run", "--profile=x.heap", *EXACT, *words, folder=tmp_path)
+    assert len(set(done.stdout.splitlines())) == 1, "the plug-ins lay at different addresses"
+    profile = named(tmp_path / "x.heap")
+    assert near(by_function(profile, "plug_other").figures[1], PLUGGED)
+    assert any("another build than the process had" in note for note in profile.notes)
+
+
+def test_other_folder(command: Command, planted: Planted, tmp_path: Path) -> None:
+    """The file is not looked for in the folder to which the program went."""
+    (tmp_path / "elsewhere").mkdir()
+    shutil.copy(planted.programs / "libprofile_plug_first.so", tmp_path / "first.so")
+    words: list[str | Path] = [planted.programs / "profile_plant_plugs", "./first.so"]
+    run(
+        command,
+        *("run", f"--profile={tmp_path}/x.heap", *EXACT, *words, "plug_first/elsewhere"),
+        folder=tmp_path,
+    )
+    profile = heap_profile.read(tmp_path / "x.heap")
+    assert not [one.path for one in profile.mappings if "elsewhere" in one.path]
+    assert len(profile.sites) >= 1
+
+
+def test_too_many(command: Command, planted: Planted, tmp_path: Path) -> None:
+    """1,024 may lie where another one was. Calls of the others are nobody's."""
+    noted, others = 1 + 1024, 40
+    names = [f"./{i}.so" for i in range(noted + others)]
+    for name in names:
+        (tmp_path / name).symlink_to(planted.programs / "libprofile_plug_small.so")
+    words = [word for name in names for word in (name, "plug_small")]
+    program = planted.programs / "profile_plant_plugs"
+    exact = ["-o", "profile_rate=1", "-o", "profile_samples=0"]
+    done = run(command, "run", "--profile=x.heap", *exact, program, *words, folder=tmp_path)
+    (function,) = {int(line, 16) for line in done.stdout.splitlines()}  # all lay at one address
+    profile = heap_profile.read(tmp_path / "x.heap")
+    calls = [site.stack[0] for site in profile.sites if site.stack]
+    calls = [call for call in calls if 0 < call % 2**48 - function < 256]
+    modules = [profile.mapping_of(call) for call in calls]
+    assert len(calls) == noted + 1
+    paths = {Path(one.path).name for one in modules if one}
+    assert paths == {Path(name).name for name in names[:noted]}
+    (nobodys,) = (call for call, module in zip(calls, modules, strict=True) if module is None)
+    assert 0 < heap_profile.plain(nobodys) - function < 256
+    (site,) = (site for site in profile.sites if nobodys in site.stack)
+    assert site.figures[0] == others
+
+
+@x86_64
+def test_made_where_one_was(command: Command, planted: Planted, tmp_path: Path) -> None:
+    shutil.copy(planted.programs / "libprofile_plug_first.so", tmp_path / "first.so")
+    program = planted.programs / "profile_plant_over"
+    words: list[str | Path] = [program, "./first.so", "plug_first", "names.map"]
+    run(command, "run", "--profile=x.heap", *EXACT, *words, folder=tmp_path)
+    without = named(tmp_path / "x.heap")
+    assert near(by_function(without, "plug_first").figures[1], PLUGGED)
+    profile = named(tmp_path / "x.heap", made=perf_map.read(tmp_path / "names.map"))
+    made = by_function(profile, "made")
+    assert functions(made)[:3] == ["keep", "made", "main"] and near(made.figures[1], MADE)
+    assert near(by_function(profile, "plug_first").figures[1], PLUGGED)
+    run(
+        command, "profile", "-o", "names.heap", "--perf-map", "names.map", "x.heap", folder=tmp_path
+    )
+    assert by_function(named(tmp_path / "names.heap"), "made").figures == made.figures
 
 
 @x86_64

@@ -1,18 +1,21 @@
 /* The heap profile's arithmetic, against what its formulas say: how far it is to the next sample,
  * what a sample stands for, how the rate follows a program, and what the samples say of rounding.
- * No clock and no blocks. */
+ * Marks beside samples. No clock. */
 #include "unit.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "base/policy.h"
+#include "base/text.h"
 #include "base/watch.h"
 #include "front/ahead.h"
 #include "front/registry.h"
 #include "hakmem/hakmem.h"
 #include "life/profiling.h"
 #include "os/lock.h"
+#include "profile/marks.h"
 #include "profile/rate.h"
 #include "profile/samples.h"
 #include "sheet/profile.h"
@@ -229,6 +232,45 @@ static void what_lies_ahead_of_a_stopped_thread(void)
     }
 }
 
+enum { MARKED = 2000 };
+
+static void *allocates(void *unused)
+{
+    for (unsigned i = 0; i < MARKED; i++)
+        hakmem_free(hakmem_malloc(MiB));
+    return unused;
+}
+
+static void *reads_marks(void *unused)
+{
+    struct watch_mark mark;
+    uint64_t count = 0;
+    while (count < MARKED)
+        if (mark_read(0, &mark)) {
+            EXPECT(mark.count >= count && mark.in_use < 2 * MiB && text_same(mark.name, "busy"));
+            count = mark.count;
+        }
+    return unused;
+}
+
+/* While one thread's blocks are sampled, and another reads the marks; for ThreadSanitizer, too. */
+static void marks_are_set_beside_samples(void)
+{
+    pthread_t threads[2];
+    struct watch_mark mark;
+    EXPECT(!mark_read(0, &mark));
+    EXPECT_EQUAL(hakmem_profile_start(), 0);
+    EXPECT_EQUAL(pthread_create(&threads[0], NULL, allocates, NULL), 0);
+    EXPECT_EQUAL(pthread_create(&threads[1], NULL, reads_marks, NULL), 0);
+    for (unsigned i = 0; i < MARKED; i++)
+        hakmem_mark("busy");
+    for (unsigned i = 0; i < 2; i++)
+        EXPECT_EQUAL(pthread_join(threads[i], NULL), 0);
+    EXPECT(mark_read(0, &mark) && !mark_read(1, &mark) && !mark_read(MARKS_MOST, &mark));
+    EXPECT_EQUAL(mark.count, MARKED);
+    EXPECT(2 * samples_course().blocks > MARKED);
+}
+
 int main(void)
 {
     EXPECT(profile_switch(true));
@@ -241,5 +283,6 @@ int main(void)
     peaks_are_exact();
     the_rounding_is_estimated();
     forged_sums_are_no_estimate();
+    marks_are_set_beside_samples();
     return 0;
 }
