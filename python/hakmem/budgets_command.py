@@ -52,7 +52,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _read(file: Path) -> Profile:
-    return perf_map.with_made_here(heap_profile.read(file), file)
+    profile, notes = perf_map.with_made_here(heap_profile.read(file), file)
+    for note in notes:
+        print(f"hakmem run: {printable(note)}", file=sys.stderr)
+    return profile
 
 
 def _budgets(profile: Profile, arguments: argparse.Namespace) -> list[Budget]:
@@ -60,7 +63,9 @@ def _budgets(profile: Profile, arguments: argparse.Namespace) -> list[Budget]:
         None if word == "-" else int(word) for word in arguments.limits.split(",")
     )
     found = []
-    named = symbols.named(profile) if peak is not None or allocations is not None else None
+    named = None
+    if peak is not None or allocations is not None:
+        named = symbols.named(profile, servers=False)
     if named is not None and peak is not None:
         sites = budgets.largest(named.stacks, PEAK, True)
         found.append(Budget("--max-peak", peak, profile.most or 0, True, sites))
@@ -77,7 +82,7 @@ def _budgets(profile: Profile, arguments: argparse.Namespace) -> list[Budget]:
 
 def _leaked(profile: Profile, limit: int, arguments: argparse.Namespace) -> Budget:
     known = [one for file in arguments.suppressions for one in leaks.read_suppressions(file)]
-    lost = leaks.find(profile, known, reachable=False).lost
+    lost = leaks.find(profile, known, reachable=False, servers=False).lost
     used = sum(leaks.total(lost, at)[1] for at in (LOST, THROUGH))
     sites = budgets.largest(lost, (LOST + 1, THROUGH + 1), True)
     return Budget("--max-leaked", limit, int(used), True, sites)

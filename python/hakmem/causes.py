@@ -214,6 +214,13 @@ CAUSES |= {
         "In Python, ctypes.CDLL(None).malloc_trim(0) calls hakmem's; in C, "
         "dlsym(RTLD_DEFAULT, ...).",
     ),
+    "killed": (
+        "the signal {signal} ended the program",
+        "{program} did not exit by itself. That hakmem was active does not mean that all is well.",
+        "Run it without hakmem. If it ends in the same way there, hakmem is not the reason. "
+        "Otherwise look for hakmem's message on standard error (docs/misuse.md), and try 'hakmem "
+        "run --debug'.",
+    ),
     "malloc-conf": (
         "MALLOC_CONF is set",
         "hakmem does not read jemalloc's options.",
@@ -262,5 +269,5 @@ CAUSES |= {
 
 INSTALLATION = ("no-library", "not-loaded")
 UNKNOWN = ("stripped", "unseen", "memory", "deleted", "unreadable-program")
-NOTES = ("Python", "Java", "Node.js", "Go", "libc-handle", "malloc-conf", "beside")
+NOTES = ("Python", "Java", "Node.js", "Go", "libc-handle", "killed", "malloc-conf", "beside")
 OBJECTS = ("polars", "pyarrow", "duckdb", "inner")

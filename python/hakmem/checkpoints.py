@@ -22,7 +22,7 @@ from hakmem.recording import numpy
 SUFFIX = ".index"
 EACH_CALLS = 2**21  # a checkpoint after so many calls,
 EACH_BLOCKS = 16  # and after so many times as many as it has blocks
-_FORMAT = 1
+_FORMAT = 2
 _DAMAGED = OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error, NotImplementedError
 _STEPS = "grain", "time"  # of blocks, as differences
 _BLOCKS = [field.name for field in fields(Held)]
@@ -93,7 +93,15 @@ class Index:
         """All of it was read."""
         np = numpy()
         self._put(f"{process.number}/ends", np.array(self.ends, dtype="i8"))
-        facts = [process.maps, list(process.threads), list(process.paths)]
+        first = [process.first.get(path) for path in process.paths]
+        facts = {
+            "maps": process.maps,
+            "threads": list(process.threads),
+            "names": process.names,
+            "marks": list(process.marks),
+            "paths": list(process.paths),
+            "first": first,
+        }
         self._put(f"{process.number}/facts", _bytes(facts))
         paths = [np.frombuffer(one, dtype="<u8") for one in process.paths.values()]
         self._put(f"{process.number}/lengths", np.array([len(one) for one in paths], dtype="i8"))
@@ -150,10 +158,13 @@ class Checkpoints:
         for at in range(pools):
             columns = [self.file[f"{name}/pool/{at}/{one}"] for one in _CALLS]
             seam.pool.append(Calls(*columns))
-        maps, threads, paths = json.loads(self.file[f"{process.number}/facts"].tobytes())
+        facts = json.loads(self.file[f"{process.number}/facts"].tobytes())
+        paths = facts["paths"]
         lengths = self.file[f"{process.number}/lengths"]
         addresses = np.split(self.file[f"{process.number}/paths"], np.cumsum(lengths)[:-1])
-        process.maps = maps
-        process.threads = {thread: place for place, thread in enumerate(threads)}
+        process.maps, process.names = facts["maps"], facts["names"]
+        process.threads = {thread: place for place, thread in enumerate(facts["threads"])}
+        process.marks = dict.fromkeys((time, name) for time, name in facts["marks"])
+        process.first = dict(zip(paths, facts["first"], strict=True))
         process.paths = {path: some.tobytes() for path, some in zip(paths, addresses, strict=True)}
         return live, seam

@@ -73,6 +73,7 @@ class Process:
         default_factory=dict
     )  # when each path was first seen, as in Calls
     made: PerfMap | None = None  # names of code that is in no file
+    notes: list[str] = field(default_factory=list)  # why such names are missing
     threads: dict[int, int] = field(default_factory=dict)  # each one's place among them
     names: dict[str, str] = field(default_factory=dict)  # of threads, by their numbers
 
@@ -116,7 +117,7 @@ def processes(path: Path) -> tuple[list[Process], bool]:
         if process is None:
             raise NoRecording(f"{path}: damaged: it has events of a process that it does not name")
         if block.kind == b"MAPS":
-            lines = block.facts["maps"].splitlines()
+            lines = block.facts["maps"].removesuffix("\n").split("\n")
             process.maps.update((line.partition("-")[0], line) for line in lines)
         elif block.kind == b"SEEN":
             process.looks.append(block.at)

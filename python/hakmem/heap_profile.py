@@ -379,7 +379,8 @@ def symbol_line(call: int, symbol: Symbol) -> str:
 
 def with_symbols(profile: Profile, lines: Iterable[str]) -> str:
     """The text of the file with names at its end."""
-    own = (line for line in profile.text.splitlines() if not line.startswith("# symbol "))
+    text = profile.text.removesuffix("\n").split("\n")  # other line ends may be part of names
+    own = (line for line in text if not line.startswith("# symbol "))
     return "".join(f"{line}\n" for line in (*own, *lines))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,7 +29,17 @@ class Judgement:
 
 
 def judge(program: Program, library: Path) -> Judgement:
-    return replace(_judged(program, library), objects=_objects(program))
+    judged = _judged(program, library)
+    if program.killed:
+        killed = cause("killed", program=program.name, signal=_name(program.killed))
+        judged = replace(judged, notes=(*judged.notes, killed))
+    return replace(judged, objects=_objects(program))
+
+
+def _name(number: int) -> str:
+    with suppress(ValueError):  # a real-time signal has none
+        return signal.Signals(number).name
+    return str(number)
 
 
 def _judged(program: Program, library: Path) -> Judgement:

@@ -37,14 +37,17 @@ def find(
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
     known: Wrappers = wrappers.KNOWN,
+    servers: bool = True,
 ) -> Found:
-    """Raises NoProfile where it is a profile without leaks."""
+    """`servers`: as of symbols.named. Raises NoProfile where it is a profile without leaks."""
     if not any(site.leaks for site in profile.sites):
         raise NoProfile("a heap profile without a search for leaks: 'hakmem run --leaks' makes one")
 
     def with_names(other: str, since: float | None) -> Named:
         part = _of(profile, other)
-        return symbols.named(part, debug_dirs=debug_dirs, written=since, known=known)
+        return symbols.named(
+            part, debug_dirs=debug_dirs, written=since, known=known, servers=servers
+        )
 
     named = with_names("indirect", written)
     rest = with_names("reachable", None) if reachable else None

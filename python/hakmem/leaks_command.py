@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     path: Path = arguments.file
     suppressions = [one for file in arguments.suppressions for one in leaks.read_suppressions(file)]
-    profile = perf_map.with_made_here(heap_profile.read(path), path)
+    profile, unread = perf_map.with_made_here(heap_profile.read(path), path)
     try:
         found = leaks.find(
             profile,
@@ -108,10 +108,11 @@ def _run(arguments: argparse.Namespace) -> int:
             debug_dirs=(*arguments.debug_dir, symbols.DEBUG_DIR),
             written=path.stat().st_mtime,
             known=Wrappers(arguments.wrapper),
+            servers=arguments.name is None,  # else it is the end of a process, which waits
         )
     except NoProfile as why:
         raise NoProfile(f"{path}: {why}") from why
-    for note in found.notes:
+    for note in (*unread, *found.notes):
         print(f"hakmem leaks: {printable(note)}", file=sys.stderr)
     if profile.lost:
         print(

@@ -16,10 +16,10 @@ memory in use, and takes them as moments: --at NAME, --between NAME OTHER. Heap 
 and 'hakmem exporter' counts them. A name has up to 39 bytes. Of the first 64 names of a process it
 is known how often and when they were set; further ones are only in recordings.
 
-The process does it itself, the next time it frees memory and takes hakmem's slow path: within
-milliseconds while it works. An idle process with several threads does it within about a second,
-unless scavenger is off. An idle process of one thread does it later: then the exit status is 4,
-and the mark has that later time.
+The process does it itself when it next frees a block: within milliseconds while it works. An idle
+process with several threads does it within about a second, unless the option scavenger is off. An
+idle process of one thread does nothing until it frees a block again: then the exit status is 4, and
+the mark has that later time.
 
 Needs the same rights as a debugger, as 'hakmem sheet' does.
 

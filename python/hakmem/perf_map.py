@@ -32,6 +32,10 @@ _PHP = re.compile(r"JIT\$(.+)")
 _DUMP = re.compile(r"jit-[0-9]{1,10}\.dump")
 
 
+Times = tuple[float, float]
+EVER: Times = (0.0, float("inf"))
+
+
 class NoMap(Exception):
     """A line for the user."""
 
@@ -44,6 +48,7 @@ class Code:
     since: int = 0  # ns of CLOCK_MONOTONIC; 0: not known
 
 
+LATER = 10  # seconds after a profile, when a process may have changed such a file at its end
 PAGE_BITS = 12
 PAGES_MOST = 2**16  # of one function
 
@@ -86,22 +91,40 @@ class PerfMap:
 
 
 def of_process(
-    pid: int | None, mapped: Iterable[str], root: Path, owners: Collection[int]
+    pid: int | None,
+    mapped: Iterable[str],
+    root: Path,
+    owners: Collection[int],
+    notes: list[str],
+    written: Times = EVER,
 ) -> PerfMap | None:
     """None where there is none. `pid`: as the process knows it; `mapped`: files that it mapped;
-    `root`: its root folder.
-
-    Raises NoMap."""
+    `root`: its root folder; `written`: the first and the last time, as of time.time(), when it may
+    have written a file. Adds to `notes` why a file is not read."""
     codes: list[Code] = []
-    path = root / f"tmp/perf-{pid}.map"
-    if pid is not None and os.path.lexists(path):
-        codes += _read_map(path, owners)
-    kept = [] if pid is None else [f"/tmp/jit-{pid}.dump"]  # Python unmaps its own at its end
-    for name in dict.fromkeys([*mapped, *kept]):
-        dump = root / name.lstrip("/")
-        if _DUMP.fullmatch(dump.name) and os.path.lexists(dump):
-            codes += _read_dump(dump, owners)
+    dumps = [one for one in mapped if _DUMP.fullmatch(one.rpartition("/")[2])]
+    # Python unmaps its dump at its end.
+    of_pid = [] if pid is None else [f"/tmp/perf-{pid}.map", f"/tmp/jit-{pid}.dump"]
+    for name in dict.fromkeys([*of_pid, *dumps]):
+        path = root / name.lstrip("/")
+        if not os.path.lexists(path):
+            continue
+        with _noted(notes):
+            if not _DUMP.fullmatch(path.name):
+                codes += _read_map(path, owners)
+            elif name in dumps:
+                codes += _read_dump(path, owners)
+            else:
+                codes += _read_dump(path, owners, pid, written)
     return PerfMap(codes) if codes else None
+
+
+@contextmanager
+def _noted(notes: list[str]) -> Iterator[None]:
+    try:
+        yield
+    except NoMap as why:
+        notes.append(str(why))
 
 
 def with_made(profile: Profile, made: PerfMap | None) -> Profile:
@@ -113,19 +136,37 @@ def with_made(profile: Profile, made: PerfMap | None) -> Profile:
 
 
 def made_by(
-    pid: int | None, mappings: Iterable[Mapping], root: Path, owners: Collection[int]
+    pid: int | None,
+    mappings: Iterable[Mapping],
+    root: Path,
+    owners: Collection[int],
+    notes: list[str],
+    written: Times = EVER,
 ) -> PerfMap | None:
-    """What a process wrote of such code. Raises NoMap."""
+    """What a process wrote of such code; as of_process."""
     mapped = (one.path for one in mappings if one.is_file)
-    return of_process(pid, mapped, root, owners)
+    return of_process(pid, mapped, root, owners, notes, written)
 
 
-def with_made_here(profile: Profile, file: Path = Path("/proc/self")) -> Profile:
-    """With what can be read of it; `file`: the profile's, the owner of which the process had."""
-    with suppress(NoMap, OSError):
-        owners = {os.geteuid(), file.stat().st_uid}
-        return with_made(profile, made_by(profile.pid, profile.mappings, Path("/"), owners))
-    return profile
+def with_made_here(profile: Profile, file: Path | None = None) -> tuple[Profile, list[str]]:
+    """With what can be read of it, and why other names are missing. `file`: the profile's, where it
+    is of another process, which had the file's owner."""
+    notes: list[str] = []
+    try:
+        owners, written = of_file(file)
+        made = made_by(profile.pid, profile.mappings, Path("/"), owners, notes, written)
+    except OSError as why:
+        return profile, [f"{file}: {why.strerror}"]
+    return with_made(profile, made), notes
+
+
+def of_file(profile: Path | None) -> tuple[set[int], Times]:
+    """Whose files may have names for a profile, and when those were written: a process with the
+    same number may have come after it. Raises OSError."""
+    if profile is None:
+        return {os.geteuid()}, EVER
+    status = profile.stat()
+    return {os.geteuid(), status.st_uid}, (0.0, status.st_mtime + LATER)
 
 
 def _as_of(made: PerfMap, stack: tuple[int, ...], time: float) -> tuple[int, ...]:
@@ -195,13 +236,19 @@ TIME_OF_PROCESSOR = 1  # a flag
 NAME_MOST = 2**16
 
 
-def _read_dump(path: Path, owners: Collection[int] | None) -> list[Code]:
-    """As far as it is whole: the program may be writing it."""
+def _read_dump(
+    path: Path, owners: Collection[int] | None, pid: int | None = None, written: Times = EVER
+) -> list[Code]:
+    """As far as it is whole: the program may be writing it. `pid` and `written`: of the process, if
+    only the file's name says that it is this one's."""
     with _opened(path, owners) as file:
         head = file.read(HEAD.size)
         if len(head) < HEAD.size or head[:4] != MAGIC:
             raise NoMap(f"{path}: not a jitdump of this byte order")
-        _, _, bytes_, *_, flags = HEAD.unpack(head)
+        _, _, bytes_, _, _, of, _, flags = HEAD.unpack(head)
+        changed = os.fstat(file.fileno()).st_mtime
+        if pid not in (None, of) or not written[0] <= changed <= written[1]:
+            raise NoMap(f"{path}: is of another process with this number, so it is not read")
         file.seek(max(bytes_, HEAD.size))
         return list(_codes(file, timed=not flags & TIME_OF_PROCESSOR))
 

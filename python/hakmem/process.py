@@ -91,6 +91,7 @@ class Program:
     before: Program | None = None  # the program before exec, or the one that started it
     picture: Picture | None = field(default=None, repr=False)
     ended: bool = False  # the picture is of its end: nothing more will be loaded
+    killed: int = 0  # by this signal, and not because the doctor asked it to end
     called: str = ""  # the path that it was started by, where that is a link to the program
 
     @property
@@ -191,7 +192,8 @@ def _environment(folder: Path) -> dict[str, str]:
 
 def _files(pid: int) -> tuple[tuple[Loaded, ...], tuple[str, ...]]:
     mappings: dict[tuple[str, int], list[re.Match[str]]] = {}
-    for line in Path(f"/proc/{pid}/maps").read_text(errors="surrogateescape").splitlines():
+    maps = Path(f"/proc/{pid}/maps").read_bytes().decode(errors="surrogateescape")
+    for line in maps.split("\n"):
         match = _MAPPING.fullmatch(line)
         if match and match[6] != "0" and match[7].startswith("/"):
             mappings.setdefault((match[5], int(match[6])), []).append(match)

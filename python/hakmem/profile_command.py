@@ -271,14 +271,20 @@ def _made(
 ) -> PerfMap | None:
     """Names by the file of the option, or of those that the process wrote. The latter must be of
     our user, of the process's (the owner of `owned`) or of root."""
+    notes: list[str] = []
     try:
         if arguments.perf_map is not None:
             return perf_map.read(arguments.perf_map)
-        owners = {os.geteuid(), owned.stat().st_uid}
-        return perf_map.made_by(pid, profile.mappings, root, owners)
+        owners, written = perf_map.of_file(owned)
+        if not owned.is_file():
+            written = perf_map.EVER  # the process is there
+        return perf_map.made_by(pid, profile.mappings, root, owners, notes, written)
     except (NoMap, OSError) as why:
-        print(f"hakmem profile: {profile_text.printable(str(why))}", file=sys.stderr)
-    return None
+        notes.append(str(why))
+        return None
+    finally:
+        for note in notes:
+            print(f"hakmem profile: {profile_text.printable(note)}", file=sys.stderr)
 
 
 def _notes(parts: list[Part], shown: Named) -> Iterator[str]:

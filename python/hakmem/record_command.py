@@ -54,7 +54,9 @@ examples:
 
 exit status, with a PROGRAM:
   2    wrong usage, or a Python module is missing
-  125  the recording can't be written, or the program can't be started
+  125  the recording can't be written
+  126  the program was found, but can't be executed; no file is written
+  127  the program was not found; no file is written
   else the exit status of the program; 128 and more: the program was killed by a signal
 
 exit status, with a PID:
@@ -73,6 +75,7 @@ LOOK_EVENTS = 1 << 15  # a look is to find so many, a sixteenth of a ring
 REST_LEAST, REST_MOST = 0.001, 0.005  # seconds between looks; a process waits at its end for two
 QUIET_EACH = 0.1  # seconds until the ring is emptied where only threads that ended left chunks
 MAPS_EACH = 1.0  # seconds from one look at a process's mappings to the next
+NAMES_SHARE = 0.02  # of the time may be spent on the names of its threads
 
 
 class CannotRecord(Exception):
@@ -183,6 +186,8 @@ def _folder_for(pid: int, root: Path) -> Folder:
 
 
 def _record_program(arguments: argparse.Namespace, command: list[str]) -> int:
+    if shutil.which(command[0]) is None:  # 'hakmem run' says why, and nothing is written
+        return subprocess.call(_words(arguments.front, command))
     output = arguments.output or Path(f"{Path(command[0]).name}.{os.getpid()}.recording")
     writer = _writer(output)
     folder = Folder(PREFIX, _memory())
@@ -230,11 +235,13 @@ def _writer(path: Path) -> Writer:
 def _start(front: Path, command: list[str], folder: Path) -> subprocess.Popen[bytes]:
     environment = os.environ | {"HAKMEM_RECORD": str(folder)}
     try:
-        return subprocess.Popen(
-            ["/bin/sh", str(front), "run", "--", *command], env=environment, restore_signals=True
-        )
+        return subprocess.Popen(_words(front, command), env=environment, restore_signals=True)
     except OSError as error:
         raise CannotRecord(f"{command[0]}: {error.strerror}") from error
+
+
+def _words(front: Path, command: list[str]) -> list[str]:
+    return ["/bin/sh", str(front), "run", "--", *command]
 
 
 class _Signals:
@@ -275,6 +282,7 @@ class _Process:
     reader: threading.Thread | None = None  # looks at the mappings
     found: str = ""  # what it found
     names: dict[str, str] = field(default_factory=dict)  # of threads, at the last look
+    names_next: float = 0.0  # when they may be looked at again
     ending: bool = False  # the last such look has begun
     descriptor: int | None = None  # is readable when the process has ended; kernels from 5.3 on
     emptied: float = 0.0  # when its ring was
@@ -286,11 +294,20 @@ class _Process:
     def read_maps(self) -> None:
         path = Path(f"/proc/{self.ring.process}/maps")
         with suppress(OSError):
-            lines = path.read_text(errors="surrogateescape").splitlines(keepends=True)
-            self.found = "".join(line for line in lines if "/" in line or "[v" in line)
-        for thread in path.parent.glob("task/*/comm"):
+            # Other line ends than this one may be part of a path.
+            lines = path.read_bytes().decode(errors="surrogateescape").split("\n")
+            self.found = "".join(f"{line}\n" for line in lines if "/" in line or "[v" in line)
+        begun = time.monotonic()
+        if self.ending or begun >= self.names_next:
+            with suppress(OSError):  # the process may end meanwhile
+                self._read_names(path.parent / "task")
+            now = time.monotonic()
+            self.names_next = now + (now - begun) / NAMES_SHARE
+
+    def _read_names(self, tasks: Path) -> None:
+        for thread in tasks.iterdir():
             with suppress(OSError):
-                self.names[thread.parent.name] = thread.read_text(errors="replace").strip()
+                self.names[thread.name] = (thread / "comm").read_text(errors="replace").strip()
 
 
 class Recorder:

@@ -197,9 +197,11 @@ def named(
     debug_dirs: Sequence[Path] = (DEBUG_DIR,),
     written: float | None = None,
     known: Wrappers = wrappers.KNOWN,
+    servers: bool = True,
 ) -> Named:
-    """`root`: below which the files of the mappings lie; `written`: when the profile was."""
-    found = located(profile, profile.calls, root, debug_dirs, written, known)
+    """`root`: below which the files of the mappings lie; `written`: when the profile was;
+    `servers`: whether to ask those of debuginfod, which takes time."""
+    found = located(profile, profile.calls, root, debug_dirs, written, known, servers)
     return with_names(profile, found)
 
 
@@ -278,7 +280,7 @@ def all_located(
         if file is None and debug is None:
             notes.append(f"{path}: {facts.missing}, so has no names")
         if file is None and debug is not None:
-            facts.loads = _loads(module, _facts(debug))
+            facts.loads = _loads(modules, _facts(debug))
         places = {
             (which, call): facts.address(call - module.start + module.offset)
             for (which, call), module in modules.items()
@@ -415,11 +417,29 @@ def _found(
     return file, facts
 
 
-def _loads(module: heap_profile.Mapping, facts: _Facts) -> list[tuple[int, int, int]]:
+def _loads(
+    modules: Mapping[tuple[int, int], heap_profile.Mapping], facts: _Facts
+) -> list[tuple[int, int, int]]:
     """Of a file that is not here, by its debug file: that does not have the code, but says which
-    address it is at."""
+    address it begins at. That is the mapping with the lowest offset; each further one of the same
+    process lies as far behind it as their addresses do."""
     address = facts.loads[0][2] if facts.loads else 0
-    return [(module.offset, module.end - module.start, address - address % PAGE)]
+    lowest = min(one.offset for one in modules.values())
+    found: dict[int, tuple[int, int, int]] = {}
+    for which, one in sorted({(which, one) for (which, _), one in modules.items()}, key=_place):
+        begins = [
+            other.start
+            for (process, _), other in modules.items()
+            if process == which and other.offset == lowest and other.start <= one.start
+        ]
+        if begins:  # of the file as it was loaded last below
+            at = address - address % PAGE + one.start - max(begins)
+            found.setdefault(one.offset, (one.offset, one.end - one.start, at))
+    return list(found.values())
+
+
+def _place(of: tuple[int, heap_profile.Mapping]) -> tuple[int, int]:
+    return of[0], of[1].start
 
 
 def _facts(path: Path) -> _Facts:

@@ -101,7 +101,9 @@ class _Tracer:
             self._stopped(task, status)
         elif task:
             self.tasks.pop(task, None)
-            self.of.pop(task, None)
+            program = self.of.pop(task, None)
+            if program is not None and task == self.root and not self.asked_to_end:
+                program.killed = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         return task != 0
 
     def _see_what_is_left(self) -> None:

@@ -421,8 +421,11 @@ def _spans(arguments: argparse.Namespace, some: list[Process]) -> list[tuple[flo
 def _bounds(some: list[Process]) -> tuple[float, float]:
     """As they are shown."""
     begin = math.floor(100 * min(one.since for one in some)) / 100
-    end = math.ceil(100 * max(one.seconds(events.last_time(one)) for one in some)) / 100
-    return begin, end
+    last = [one.seconds(events.last_time(one)) for one in some]
+    marks = [
+        one.seconds(time) for one in some for time, _ in one.marks
+    ]  # where they were asked for
+    return begin, math.ceil(100 * max([*last, *marks])) / 100
 
 
 def _recorded(some: list[Process]) -> str:

@@ -57,7 +57,7 @@ def page(
     packed = zlib.compress(json.dumps(_stacks(parts)).encode(), 9)
     recorded = {
         "begin": round(min(_begin(part.told) for part in parts), _DIGITS),
-        "end": round(max(part.told.curve[-1][0] for part in parts), _DIGITS),
+        "end": round(max(_end(part.told) for part in parts), _DIGITS),
         "part": parts[0].told.begin is not None,
         "processes": [_process(part.told) for part in parts],
         "marks": [
@@ -78,6 +78,11 @@ def page(
 
 def _begin(told: Traced) -> float:
     return told.process.since if told.begin is None else told.begin.at
+
+
+def _end(told: Traced) -> float:
+    """Of the curve, or of the marks after it."""
+    return max([told.curve[-1][0], *(when for when, _, _ in told.marks[-1:])])
 
 
 def _process(told: Traced) -> dict[str, Any]:

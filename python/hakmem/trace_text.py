@@ -148,6 +148,7 @@ def notes(traced: Traced) -> Iterator[str]:
         yield "the process gave up, as 'hakmem record' did not answer: what came later is missing"
     elif done["lost"]:
         yield f"{done['lost']} calls are missing: they could not be written in time"
+    yield from traced.process.notes
     if traced.unclear:
         yield (f"of {traced.unclear} blocks the free is missing, or its order can't be told")
 

@@ -3,10 +3,11 @@ window at a time: what is kept are sums by call path, counts by lifetime, and th
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,11 @@ from hakmem.events import Process, Seam, last_time
 from hakmem.heap_profile import Figures, Mapping, NoProfile, Profile, Site
 from hakmem.live import Held, Live, Window
 from hakmem.moments import IN_USE, SUMS, Moments, Place, by_path, widened
-from hakmem.perf_map import NoMap
 from hakmem.recording import FREE, NoRecording, numpy
 
 SIZES = (64, 1024, 32 * 1024, 2**20, 2**62)  # upper bounds of groups of sizes
 CLOCKS_DIFFER = 0.001  # of processes whose times can't be added: by the speed of their clocks
+FOUND_LATE = 10  # seconds
 MOST = 10_000  # call paths that are shown, of each kind
 _EXACT: Figures = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
@@ -144,8 +145,9 @@ def traced(
     moments = sums.moments
     where = mappings(process)
     owners = {os.geteuid(), process.file.stat().st_uid}
-    with suppress(NoMap):
-        process.made = perf_map.made_by(process.facts["pid"], where, Path("/"), owners)
+    process.made = perf_map.made_by(
+        process.facts["pid"], where, Path("/"), owners, process.notes, _written(process)
+    )
     use, allocated = sums.sums[IN_USE:], sums.sums[:IN_USE]
     curve = [(process.seconds(one.time), one.size) for one in moments.found]
     begin = None
@@ -193,6 +195,12 @@ def traced(
     )
 
 
+def _written(process: Process) -> tuple[float, float]:
+    """When its files were: the recorder may find a process somewhat late."""
+    started: float = process.facts.get("started", 0.0)
+    return started - FOUND_LATE, process.file.stat().st_mtime + FOUND_LATE
+
+
 def lifetimes_of(every: Sequence[Traced]) -> tuple[Lifetimes, ...]:
     """Of the blocks of all; none where the clocks of recordings differ."""
     scale = every[0].process.scale
@@ -220,6 +228,9 @@ class _Sums:
         np = numpy()
         self.process = process
         self.marks: dict[tuple[int, str], int] = {}  # bytes in use at each
+        self.waiting: list[tuple[int, str]] = []  # marks that are to come, as a heap
+        self.known = 0  # marks of the process that were put there
+        self.marks_until = math.inf  # a mark may come after the last call
         self.sums = np.zeros((SUMS, 0))
         self.at_half: Any = None
         self.brief = np.zeros((2, 0))
@@ -227,7 +238,8 @@ class _Sums:
         self.begin, self.end = 0, last
         if part is not None:
             self.begin = max(math.ceil(process.units(part[0])), 0)
-            until = min(process.units(part[1]), last)
+            self.marks_until = process.units(part[1])
+            until = min(self.marks_until, last)
             self.end = max(math.floor(until), self.begin)
         self.moments = Moments(self.end, self.begin if self.part else None)
         self.half = (self.begin + self.end) // 2
@@ -282,20 +294,27 @@ class _Sums:
         self.brief += by_path(self.sums.shape[1], ended.path[brief], ended.size[brief])
         self.in_use, self.last = int(use[-1]), max(self.last, int(calls.time[-1]))
 
-    def _marks(self) -> list[tuple[int, str]]:
-        return [mark for mark in self.process.marks if self.begin <= mark[0] <= self.end]
+    def _marks(self, before: float) -> Iterator[tuple[int, str]]:
+        """Those that come now, in their order. All that come before the last call of a window are
+        known when it is."""
+        new = len(self.process.marks) - self.known
+        self.known += new
+        for mark in itertools.islice(reversed(self.process.marks), new):
+            heapq.heappush(self.waiting, mark)
+        while self.waiting and self.waiting[0][0] < before:
+            mark = heapq.heappop(self.waiting)
+            if self.begin <= mark[0] <= self.marks_until:
+                yield mark
 
     def _mark(self, times: Any, use: Any) -> None:
-        for mark in self._marks():
-            if mark not in self.marks and mark[0] < times[-1]:
-                at = int(numpy().searchsorted(times, mark[0], side="right")) - 1
-                self.marks[mark] = int(use[at]) if at >= 0 else self.in_use
+        for mark in self._marks(times[-1]):
+            at = int(numpy().searchsorted(times, mark[0], side="right")) - 1
+            self.marks[mark] = int(use[at]) if at >= 0 else self.in_use
 
     def finish(self) -> None:
         if self.part:
             self.last = self.end
-        for mark in self._marks():
-            self.marks.setdefault(mark, self.in_use)
+        self.marks.update((mark, self.in_use) for mark in self._marks(math.inf))
         self.moments.finish(self.last, self.sums)
         self.at_half = self.sums if self.at_half is None else self.at_half
 

@@ -39,7 +39,8 @@ class Measured:
             grown = max(site.figures[at] - had.get((site.stack, site.name), 0), 0)
             more.append(replace(site, figures=(0, grown, 0, 0, 0, grown)))
         grown_profile = replace(self.after, sites=tuple(one for one in more if one.figures[at]))
-        return list(symbols.named(perf_map.with_made_here(grown_profile)).stacks)
+        with_made, _ = perf_map.with_made_here(grown_profile)
+        return list(symbols.named(with_made, servers=False).stacks)
 
 
 class Heap:

@@ -502,6 +502,18 @@ def test_note_about_functions_looked_up_in_the_c_library(built: Built) -> None:
     assert ids == [["Python", "libc-handle"], ["Python"]]
 
 
+def test_note_about_a_signal(built: Built) -> None:
+    for number, name in ((11, "SIGSEGV"), (9, "SIGKILL")):
+        answer = built.doctor("--", "bash", "-c", f"kill -{number} $$")
+        is_in_force(answer)
+        (note,) = answer.programs[0]["notes"]
+        assert note["id"] == "killed" and name in note["brief"]
+    # A process that the program starts may be ended by it.
+    answer = built.doctor("--", "bash", "-c", "bash -c 'kill -9 $$; :'; exit 3")
+    is_in_force(answer)
+    assert not any(program["notes"] for program in answer.programs)
+
+
 def test_notes(built: Built) -> None:
     python = ["/usr/bin/python3", "-E", "-c", "pass"]
     answer = built.doctor("--", *python)

@@ -74,7 +74,7 @@ def maps() -> Iterator[list[Path]]:
 
 def peak(path: Path, *names: str) -> float:
     """Of the stacks that have these functions one after the other, the innermost first."""
-    profile = perf_map.with_made_here(heap_profile.read(path), path)
+    profile, _ = perf_map.with_made_here(heap_profile.read(path), path)
     sum_ = 0.0
     for stack in symbols.named(profile).stacks:
         called = functions(stack)

@@ -188,6 +188,22 @@ def test_frame_pointers_of_every_block(command: Command, planted: Planted, tmp_p
     run(command, "record", "-o", "x.recording", "--", program, folder=tmp_path)
 
 
+def test_several_mappings_of_a_file() -> None:
+    """Of which only the debug file is here: it says where the code begins, and no more."""
+    text = """\
+10005000-10008000 r-xp 00004000 08:01 7 /lib/some.so
+1000a000-1000b000 r-xp 00008000 08:01 7 /lib/some.so
+20005000-20008000 r-xp 00004000 08:01 7 /lib/some.so
+2000a000-2000b000 r-xp 00008000 08:01 7 /lib/some.so
+"""
+    mappings = heap_profile.mappings(text.splitlines(), 1, "")
+    facts = symbols._Facts(loads=[(0x40, 0, 0x5040)])
+    for which in ((0, 1), (0, 1, 2, 3), (0, 2, 3), (1, 2, 3)):
+        modules = {(0, at): mappings[at] for at in which}
+        found = symbols._Facts(loads=symbols._loads(modules, facts))
+        assert [found.address(offset) for offset in (0x4010, 0x8020)] == [0x5010, 0xA020]
+
+
 @contextmanager
 def server(folder: Path, store: Path) -> Iterator[str]:
     """A debuginfod server, when it has found what is in the folder."""
@@ -208,6 +224,30 @@ def server(folder: Path, store: Path) -> Iterator[str]:
     finally:
         one.terminate()
         one.wait()
+
+
+def test_debuginfod_at_an_end(
+    command: Command, planted: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No server is asked while something waits, only later."""
+    program = tmp_path / "plugs"
+    shutil.copy(planted.programs / "profile_plant_plugs", program)
+    shutil.copy(planted.programs / "libprofile_plug_first.so", tmp_path / "first.so")
+    for file in program, tmp_path / "first.so":
+        subprocess.run(["strip", file], check=True)
+    words: list[str | Path] = [program, "./first.so", "plug_first"]
+    monkeypatch.setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1/")
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+    run(command, "run", "--leaks=x.heap", *words, folder=tmp_path)
+    for options in (["--leaks"], ["--max-peak", "1K", "--max-leaked", "1K"]):
+        done = subprocess.run(
+            ["/bin/sh", command.path, "run", *options, *words],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        assert "plugs (" in done.stderr
+        assert "debuginfod" not in done.stderr.lower() and "127.0.0.1" not in done.stderr
+    later = run(command, "leaks", "x.heap", folder=tmp_path)
+    assert "debuginfod" in later.stderr.lower(), "asked, or the client is missing"
 
 
 def test_debuginfod(

@@ -34,9 +34,9 @@ MAPPED_LIBRARIES:
 """
 
 
-def refused(command: Command, path: Path, *words: str) -> str:
+def refused(command: Command, path: Path, *words: str, status: int = 1) -> str:
     done = command("profile", "--text", *words, str(path))
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == status, done.stderr
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("hakmem profile: "), line
@@ -56,6 +56,20 @@ def test_small() -> None:
     grown = heap_profile.parse(SMALL.replace("peak 2: 400", "peak 0: 0").replace(
         "peak 2: 200", "peak 0: 0"), "grown")  # fmt: skip
     assert [site.figures[5] for site in grown.sites] == [200, 100]
+
+
+def test_line_ends_in_names() -> None:
+    """Only a line feed ends a line; a name may have any other."""
+    text = SMALL.replace("no such app", "one\u2028two\x85three\x0bfour\rfive")
+    text = text.replace(
+        "# peak 2: 200 samples 1 2\n", "# peak 2: 200 samples 1 2\n# name a\u2029b\n"
+    )
+    symbol = heap_profile.symbol_line(0x401000, ("f\u2028g", "", 0))
+    copy = heap_profile.with_symbols(heap_profile.parse(text, "first"), [symbol])
+    profile = heap_profile.parse(copy, "copy")
+    assert copy == f"{text}{symbol}\n" and profile.sites[0].name == "a\u2029b"
+    assert profile.symbols == {0x401000: (("f\u2028g", "", 0),)}
+    assert heap_profile.with_symbols(profile, [symbol]) == copy
 
 
 def test_sizes() -> None:
@@ -110,11 +124,11 @@ def test_damaged(command: Command, tmp_path: Path, content: str, said: str) -> N
 
 def test_unreadable(command: Command, tmp_path: Path) -> None:
     assert "a folder without a file" in refused(command, tmp_path)
-    assert "No such file" in refused(command, tmp_path / "none")
-    assert "No such file" in refused(command, tmp_path / "a\nb\x1b")
+    assert "No such file" in refused(command, tmp_path / "none", status=2)
+    assert "No such file" in refused(command, tmp_path / "a\nb\x1b", status=2)
     good = tmp_path / "app.heap"
     good.write_text(SMALL)
-    assert "No such file" in refused(command, good, "--diff", str(tmp_path / "none"))
+    assert "No such file" in refused(command, good, "--diff", str(tmp_path / "none"), status=2)
     (tmp_path / "bytes").write_bytes(bytes(range(256)) * 64)
     assert "not a heap profile" in refused(command, tmp_path / "bytes")
     (tmp_path / "elf").write_bytes(b"\x7fELF" * 1000)

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hakmem.events import ADDRESS_BITS, PACKED
 from hakmem.recording import (
     CALLOC,
     FREE,
@@ -25,6 +26,7 @@ SHIFT = 2
 TICKS = 10**6  # when the recording began
 PATHS = 7
 CHUNK = 16  # events of a chunk at most
+ADDRESS = 2**ADDRESS_BITS - 1
 
 
 @dataclass
@@ -131,6 +133,23 @@ class Made:
         self.writer.said(b"DONE", {"process": 0, "time": 0, "lost": 0, "waited_ns": 0})
         self.writer.close()
         return self.truth
+
+    def mark(self, name: str, thread: int = 1) -> None:
+        self.now += 1
+        self._line(thread, f"mark {name}")
+
+    def name(self, of: int, name: str) -> None:
+        """As a thread writes it at its end."""
+        self._line(of, f"thread {of} {name}")
+
+    def _line(self, thread: int, line: str) -> None:
+        text = line.encode()
+        words = [int.from_bytes(text[at : at + PACKED], "little") for at in range(0, len(text), 7)]
+        words += [0] * (len(words) % 2)
+        low = self.now & 2**32 - 1
+        first = (word & ADDRESS | word >> ADDRESS_BITS << 47 for word in words[::2])
+        head = (PATH << 44, low | len(words) << 32)
+        self._put(thread, [head, *zip(first, words[1::2], strict=True)])
 
     # ---- what is counted ----
 

@@ -154,7 +154,8 @@ def test_what_it_says_of_bad_input(recorded: Recorded) -> None:
         "hakmem record: /nonexistent/a: No such file or directory",
     )
     missing = says("record", "-o", str(recorded.file), "--", "/nonexistent")
-    assert missing[0] == 127 and "does not use hakmem" in missing[1]
+    assert missing == (127, "hakmem run: /nonexistent: there is no such file")
+    assert not recorded.file.exists()
     assert says("trace", "/nonexistent") == (
         2,
         "hakmem trace: /nonexistent: No such file or directory",

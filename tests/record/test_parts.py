@@ -95,6 +95,48 @@ def test_figures(case: Case) -> None:
         assert [size for _, size in told.curve][:: len(told.curve) - 1] == [size, told.left]
 
 
+def with_marks(folder: Path) -> tuple[Case, list[tuple[int, str]]]:
+    """A thread's name; and after some calls, and after the last one, marks: bytes in use, and their
+    names."""
+    made = Made(folder / "a.recording", 1)
+    made.some(5, threads=2)
+    made.name(2, "early")
+    marks = []
+    for turn in range(90):
+        made.some(10, threads=1)
+        made.mark(f"turn {turn}")
+        marks.append((made.truth.moments[-1][1], f"turn {turn}"))
+    made.now += 1000
+    made.mark("done")
+    marks.append((marks[-1][0], "done"))
+    return Case(made.writer.path, made.end()), marks
+
+
+def test_marks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(checkpoints, "EACH_CALLS", 200)
+    monkeypatch.setattr(checkpoints, "EACH_BLOCKS", 0)
+    monkeypatch.setattr(events, "WINDOW_LEAST", 64)
+    monkeypatch.setattr(events, "WINDOW", 100)
+    case, marks = with_marks(tmp_path)
+    whole = indexed(case.file)
+    assert [(size, name) for _, size, name in whole.marks] == marks
+    since, until = case.bounds(500, 799)
+    told = [case.told(500, 799, which) for which in (False, True)]
+    inside = tuple(mark for mark in whole.marks if since <= mark[0] <= until)
+    assert told[0].marks == told[1].marks == inside and len(inside) > 10
+    assert told[1].process.names == whole.process.names == {"2": "early"}
+    assert told[1].process.first == whole.process.first != {}
+    ((process,), _) = events.processes(case.file)
+    last = traced.traced(process, part=(inside[-1][0], float("inf")))
+    assert last.marks == whole.marks[whole.marks.index(inside[-1]) :]
+
+
+def test_a_mark_after_the_last_call(recorded: Recorded, tmp_path: Path) -> None:
+    recorded.file.write_bytes(with_marks(tmp_path)[0].file.read_bytes())
+    said = recorded.trace("--at", "done", "--between", "turn 88", "done").stdout
+    assert "in use after" in said and "  done\n" in said
+
+
 def test_a_part_without_calls(tmp_path: Path) -> None:
     """What was in use before it still is."""
     made = Made(tmp_path / "a.recording", 1)
