@@ -69,7 +69,7 @@ size_t use_excess(void)
     return larger(beyond, excess(held, load_relaxed(&use.most)));
 }
 
-bool use_keeps_little(size_t more)
+COLD bool use_keeps_little(size_t more)
 {
     size_t held = load_relaxed(&use.held) + more;
     size_t most = larger(load_relaxed(&use.most), used_now() + more);

@@ -19,11 +19,14 @@ static struct {
     struct lock lock;
     struct seen_module *buckets[BUCKETS];
     uintptr_t shifts;
+    size_t bytes; /* atomic */
     struct { /* addresses around the last one that was looked up: are they of a module noted? */
         uintptr_t start, bytes;
         bool noted;
     } around;
 } seen = {.lock = LOCK(PROFILE)};
+
+size_t modules_bytes(void) { return load_relaxed(&seen.bytes); }
 
 struct seen_module *modules_seen(void) { return load_acquire(&modules_last); }
 
@@ -160,6 +163,7 @@ static struct seen_module *note(const struct module *module, uintptr_t address)
     struct seen_module *one = bytes <= META_MOST ? meta_take(bytes) : NULL;
     if (one == NULL)
         return NULL;
+    store_relaxed(&seen.bytes, seen.bytes + meta_size(bytes));
     bool checked =
         part.id_bytes > 0 && (uintptr_t)part.id - module->start <= os_page - part.id_bytes;
     char *name_at = one->lines + t.used + 1, *id_at = name_at + name;

@@ -40,6 +40,9 @@ struct seen_module {
  * Thread safe. The caller holds a cache's lock or its like (os/rank.h). */
 bool modules_see(uintptr_t *frames, unsigned count);
 
+/* Bytes of metadata for these, for ever. */
+size_t modules_bytes(void);
+
 /* The one noted last; null: none. */
 struct seen_module *modules_seen(void);
 

@@ -464,7 +464,10 @@ const struct site *samples_site_of(const void *p)
 }
 
 size_t samples_lost(void) { return load_relaxed(&profile.lost); }
-size_t samples_bytes(void) { return load_relaxed(&profile.bytes); }
+size_t samples_bytes(void)
+{
+    return load_relaxed(&profile.bytes) + modules_bytes() + script_lines_bytes();
+}
 
 const struct watch_profile watch_profile = {
     .bytes = sizeof watch_profile,

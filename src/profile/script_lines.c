@@ -15,7 +15,10 @@ static struct {
     struct lock lock;
     struct script_line **buckets;
     size_t count;
+    size_t bytes; /* atomic */
 } noted = {.lock = LOCK(PROFILE)};
+
+size_t script_lines_bytes(void) { return load_relaxed(&noted.bytes); }
 
 void script_lines_enter(void) { lock_take(&noted.lock); }
 void script_lines_leave(void) { lock_release(&noted.lock); }
@@ -79,8 +82,11 @@ static uint64_t hash_with(uint64_t hash, const struct script_name *name)
 static bool is_there(void)
 {
     ASSERT(lock_held(&noted.lock));
-    if (noted.buckets == NULL)
-        noted.buckets = meta_take_pages(round_up(BUCKETS * sizeof(void *), os_page));
+    if (noted.buckets == NULL) {
+        size_t bytes = round_up(BUCKETS * sizeof(void *), os_page);
+        noted.buckets = meta_take_pages(bytes);
+        store_relaxed(&noted.bytes, noted.buckets != NULL ? bytes : 0);
+    }
     return noted.buckets != NULL;
 }
 
@@ -100,6 +106,7 @@ static struct script_line *line_make(uint64_t hash, const struct script_name *fu
     struct script_line *one = noted.count < SCRIPT_MOST ? meta_take(bytes) : NULL;
     if (one == NULL)
         return NULL;
+    store_relaxed(&noted.bytes, noted.bytes + meta_size(bytes));
     struct script_line **bucket = &noted.buckets[hash % BUCKETS];
     *one = (struct script_line){.next = script_lines_first,
                                 .next_of_bucket = *bucket,

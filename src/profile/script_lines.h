@@ -52,6 +52,9 @@ static inline struct script_line *script_line_at(uintptr_t address)
 /* The one noted last; null: none. */
 const struct script_line *script_lines(void);
 
+/* Bytes of metadata for these, for ever. */
+size_t script_lines_bytes(void);
+
 /* Where its address is, for who reads from outside. */
 extern struct script_line *script_lines_first HIDDEN;
 

@@ -122,7 +122,7 @@ def test_names_that_are_no_text(
     for words in ("--", f"./{name}"), ("--", "sh", "-c", "exit 0", name):
         # As written here the locale is none of those with which Python is lenient by itself.
         done = built("doctor", *words, LC_ALL="C.utf-8")
-        assert done.status == 0 and "caf\\udce9" in done.out, done
+        assert done.status == 0 and re.search(r"caf(\\udce9|\?)", done.out), done
 
 
 # ---- not in force: the program ----
