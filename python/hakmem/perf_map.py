@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from hakmem.heap_profile import APART, Mapping, Profile
+from hakmem.heap_profile import APART, Mapping, Profile, plain
 from hakmem.heap_profile import Symbol as Function
 
 MOST_BYTES = 256 * 2**20
@@ -74,6 +74,7 @@ class PerfMap:
         return codes[-1].function if codes else meant
 
     def _at(self, address: int) -> list[Code]:
+        address = plain(address)
         page = self._of_page.get(address >> PAGE_BITS, ())
         return [code for code in page if code.start <= address < code.start + code.size]
 
