@@ -283,6 +283,7 @@ static void control_by_number(void)
     F(hakmem_defrag_gain, number = hakmem_defrag_gain())                                           \
     F(hakmem_stats, struct hakmem_stats stats; number = hakmem_stats(&stats, sizeof stats))        \
     F(hakmem_sheet, number = (size_t)hakmem_sheet(file, (int)(n % 2)))                             \
+    F(hakmem_mark, hakmem_mark(n % 2 == 0 ? "even" : "odd"))                                       \
     F(hakmem_profile_start, number = (size_t)hakmem_profile_start())                               \
     F(hakmem_profile_stop, hakmem_profile_start(); work(); number = (size_t)hakmem_profile_stop()) \
     F(hakmem_profile_write, hakmem_profile_start(); work();                                        \
