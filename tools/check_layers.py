@@ -50,6 +50,7 @@ MODULE_FLOOR = {
     "heap_profile": 0,
     "perf_map": 1,
     "debuginfod": 0,
+    "naming": 0,
     "wrappers": 0,
     "symbols": 1,
     "profile_difference": 2,

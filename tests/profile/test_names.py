@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hakmem import symbols
+from hakmem import naming, symbols
 from hakmem.heap_profile import Mapping, Profile, Site
 from hakmem.symbols import Frame, Line, Named
 from hakmem.wrappers import Wrappers
@@ -266,7 +266,7 @@ def test_no_stack() -> None:
     ],
 )
 def test_readable(name: str, shown: str) -> None:
-    assert symbols._readable(name) == shown
+    assert naming._readable(name) == shown
 
 
 def test_entrances_of_rust() -> None:
