@@ -21,11 +21,6 @@ _refused: set[str] = set()  # the servers that did not answer
 _told: set[str] = set()
 
 
-def environment_without() -> dict[str, str]:
-    """For tools that would ask by themselves, and say nothing."""
-    return {name: value for name, value in os.environ.items() if name != URLS}
-
-
 def debug_file(build_id: str, notes: list[str]) -> Path | None:
     """None where there is none. Says on standard error that it asks, and how long that may take."""
     urls = " ".join(os.environ.get(URLS, "").split())

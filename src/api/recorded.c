@@ -50,8 +50,10 @@ static void text_write(struct tape *tape, const char *text, size_t bytes)
 /* Writes a path, and what is not written yet of the modules that it is in. */
 static SLOW void path_write_new(struct tape *tape, unsigned path, uintptr_t *frames, unsigned count)
 {
+    struct modules_met met;
+    modules_meet(&met, frames, count);
     if (lock_enter(&cacheless_lock)) {
-        modules_see(frames, count);
+        modules_see(&met, frames, count);
         lock_release(&cacheless_lock);
     }
     for (struct seen_module *one = modules_seen(); one != NULL; one = one->next) {

@@ -148,11 +148,13 @@ static void whereabouts_read(struct whereabouts *at)
 static SLOW bool origin_note(struct door *door, struct origin *from)
 {
     struct whereabouts at;
+    struct modules_met met;
     whereabouts_read(&at);
+    modules_meet(&met, at.native.frames, at.native.count);
     if (!enter(door))
         return false;
     from->depth = python_mix(&at.python, &at.native, from->frames, FRAMES_MOST);
-    from->since = modules_see(from->frames, from->depth) ? 0 : os_nanoseconds();
+    from->since = modules_see(&met, from->frames, from->depth) ? 0 : os_nanoseconds();
     return true;
 }
 

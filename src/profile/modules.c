@@ -191,20 +191,36 @@ static struct seen_module *note(const struct module *module, uintptr_t address)
     return one;
 }
 
-/* Null where it is in none, or it can't be noted. */
-static const struct seen_module *module_of(uintptr_t address)
+static const struct module *met_at(const struct modules_met *met, uintptr_t address)
 {
-    struct module module;
-    if (!module_at(address, &module))
+    for (unsigned i = 0; i < met->count; i++)
+        if (address - met->of[i].start < met->of[i].end - met->of[i].start)
+            return &met->of[i];
+    return NULL;
+}
+
+void modules_meet(struct modules_met *met, const uintptr_t *frames, unsigned count)
+{
+    met->count = 0;
+    for (unsigned i = 0; i < count && met->count < MODULES_MET; i++)
+        if (frames[i] >> MODULES_SHIFT == 0 && met_at(met, frames[i]) == NULL)
+            met->count += module_at(frames[i], &met->of[met->count]);
+}
+
+/* Null where it is in none, or it can't be noted. */
+static const struct seen_module *module_of(const struct modules_met *met, uintptr_t address)
+{
+    const struct module *module = met_at(met, address);
+    if (module == NULL)
         return NULL;
-    const struct seen_module *one = find(&module, address);
+    const struct seen_module *one = find(module, address);
     if (one == NULL && (seen.shifts < MODULES_MOST || !is_noted(address)))
-        one = note(&module, address);
+        one = note(module, address);
     return one;
 }
 
 /* Few calls of a stack are in another module than their callers. */
-bool modules_see(uintptr_t *frames, unsigned count)
+bool modules_see(const struct modules_met *met, uintptr_t *frames, unsigned count)
 {
     bool all = true;
     const struct seen_module *one = NULL;
@@ -213,7 +229,7 @@ bool modules_see(uintptr_t *frames, unsigned count)
         if (frames[i] >> MODULES_SHIFT != 0)
             continue;
         if (one == NULL || frames[i] - one->start >= one->end - one->start)
-            one = module_of(frames[i]);
+            one = module_of(met, frames[i]);
         if (one != NULL)
             frames[i] += one->shift;
         else if (is_noted(frames[i]))

@@ -5,6 +5,7 @@
 #define HAKMEM_PROFILE_MODULES_H
 
 #include "base/defs.h"
+#include "os/module.h"
 
 #define MODULE_LINES_MOST 1024
 
@@ -35,10 +36,21 @@ struct seen_module {
  * or in one for which no other number was left. */
 #define MODULES_NOBODYS ((MODULES_FIRST + MODULES_MOST) << MODULES_SHIFT)
 
-/* Notes the modules of the calling thread's calls. Where code lies that was another module's, the
+/* The modules of a stack, as the loader has them; calls in further ones count as in none. */
+#define MODULES_MET 16
+struct modules_met {
+    unsigned count;
+    struct module of[MODULES_MET];
+};
+
+/* Looks the modules of calls up. Without a lock: a library may have put a function of its own
+ * before the loader's, and allocate in it. */
+void modules_meet(struct modules_met *met, const uintptr_t *frames, unsigned count);
+
+/* Notes these modules of the calling thread's calls. Where code lies that was another module's, the
  * address becomes one that is nobody's else. False where some calls are in none that is noted.
  * Thread safe. The caller holds a cache's lock or its like (os/rank.h). */
-bool modules_see(uintptr_t *frames, unsigned count);
+bool modules_see(const struct modules_met *met, uintptr_t *frames, unsigned count);
 
 /* Bytes of metadata for these, for ever. */
 size_t modules_bytes(void);

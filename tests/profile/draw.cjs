@@ -97,7 +97,8 @@ for (const cell of [...at("head").children[0].children.keys()]) {
 }
 result.sorted = seen().rows.map(row => row[5]);
 press("views", "functions");
-const row = at("rows").children.find(one => one.children[5].firstButton.textContent === process.argv[3]);
-if (row) row.children[5].firstButton.onclick();
+const named = row => row.children[row.children.length - 1].firstButton;
+const row = at("rows").children.find(one => named(one).textContent === process.argv[3]);
+if (row) named(row).onclick();
 result.around = at("around").children.map(one => one.textContent);
 console.log(JSON.stringify(result));

@@ -246,7 +246,7 @@ def test_debuginfod_at_an_end(
         )  # fmt: skip
         assert "plugs (" in done.stderr
         assert "debuginfod" not in done.stderr.lower() and "127.0.0.1" not in done.stderr
-    later = run(command, "leaks", "x.heap", folder=tmp_path)
+    later = run(command, "profile", "x.heap", folder=tmp_path)
     assert "debuginfod" in later.stderr.lower(), "asked, or the client is missing"
 
 
