@@ -64,7 +64,8 @@ def test_the_program_goes_on_without_its_recorder(recorded: Recorded, number: in
     program = 0
     try:
         _when(
-            "it records", lambda: recorded.file.exists() and recorded.file.stat().st_size > 50_000
+            "it records",
+            lambda: recorded.file.exists() and recorded.file.stat().st_size > 1_000_000,
         )
         (program,) = _children(command.pid)
         os.kill(command.pid, number)
