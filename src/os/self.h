@@ -20,9 +20,6 @@ bool os_thread_lives(unsigned thread);
 /* The current folder; false where its path is longer, or there is none. */
 bool os_folder(char *path, size_t room);
 
-/* Whether there is a file that can be read. */
-bool os_file_there(const char *path);
-
 /* The program's file, cut to `room` with its ending zero; empty when the kernel doesn't tell. */
 void os_program_path(char *path, size_t room);
 

@@ -33,16 +33,6 @@ bool os_folder(char *path, size_t room)
     return CALL(SYS_getcwd, path, room) > 0 && path[0] == '/';
 }
 
-bool os_file_there(const char *path)
-{
-    int error;
-    int file = os_open(path, &error);
-    if (file < 0)
-        return false;
-    call_close(file);
-    return true;
-}
-
 void os_program_path(char *path, size_t room)
 {
     long length = CALL(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, room - 1);

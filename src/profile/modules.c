@@ -44,7 +44,11 @@ static bool find_file(struct text *t, const struct module *module)
     text_add(t, folder);
     text_add(t, "/");
     text_add(t, module->name);
-    return os_file_there(t->start);
+    int error;
+    int opened = os_open(t->start, &error);
+    if (opened >= 0)
+        os_close(opened);
+    return opened >= 0;
 }
 
 /* The kernel knows the program's file and its own. */
