@@ -120,7 +120,7 @@ def test_names_that_are_no_text(
     shutil.copy(programs.blocks, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     for words in ("--", f"./{name}"), ("--", "sh", "-c", "exit 0", name):
-        # As written here the locale is none of those with which Python is lenient by itself.
+        # Not a locale with which Python is lenient by itself.
         done = built("doctor", *words, LC_ALL="C.utf-8")
         assert done.status == 0 and re.search(r"caf(\\udce9|\?)", done.out), done
 
