@@ -19,14 +19,18 @@
 
 #define SAYS "hakmem run: "
 #define REPORTER_WORDS_MOST 64
-#define REPORTER_LOST 10     /* its status where something is lost: command/hakmem.in asks for it */
+#define REPORTER_MORE_MOST 8
+/* Its status where something is lost; of budgets this and the sum of what is so, less 1.
+ * command/hakmem.in asks for it. */
+#define REPORTER_LOST 10
+#define SAID_EXCEEDED 1      /* a budget is */
+#define SAID_LOST 2          /* something is */
 #define REPORTER_UNWRITTEN 5 /* where nothing is, but its file could not be written */
 #define PATH_MOST 4096
 
-static bool runs;      /* the program */
-static bool any_found; /* a process on hakmem */
-
-void ended_program_runs(void) { runs = true; }
+static bool runs;        /* the program */
+static char runs_as[32]; /* its name, when it was executed */
+static bool any_found;   /* a process on hakmem */
 
 /* Its name, with what could play with a terminal left out. */
 static void name_of(pid_t process, char *name, size_t room)
@@ -42,6 +46,12 @@ static void name_of(pid_t process, char *name, size_t room)
     for (char *c = name; *c != 0; c++)
         if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
             *c = '?';
+}
+
+void ended_program_runs(pid_t program)
+{
+    runs = true;
+    name_of(program, runs_as, sizeof runs_as);
 }
 
 /* The file of a process. */
@@ -69,7 +79,7 @@ static int report(const struct trace *trace, char **more, const char *file, cons
     static char output[PATH_MOST];
     struct text t;
     char called[64];
-    char *words[REPORTER_WORDS_MOST + 6];
+    char *words[REPORTER_WORDS_MOST + REPORTER_MORE_MOST + 4];
     size_t count = 0;
     for (; trace->reporter[count] != NULL && count < REPORTER_WORDS_MOST; count++)
         words[count] = trace->reporter[count];
@@ -81,8 +91,8 @@ static int report(const struct trace *trace, char **more, const char *file, cons
         expand(&t, trace->file, trace, process);
         words[count++] = output;
     }
-    for (; *more != NULL && count < REPORTER_WORDS_MOST + 3; more++)
-        words[count++] = *more;
+    for (unsigned i = 0; more[i] != NULL && i < REPORTER_MORE_MOST; i++)
+        words[count++] = more[i];
     words[count++] = (char *)file;
     words[count] = NULL;
     pid_t child = fork();
@@ -100,9 +110,11 @@ static int report(const struct trace *trace, char **more, const char *file, cons
 
 static void tell_status(const struct trace *trace, char byte)
 {
-    if (trace->lost >= 0)
-        (void)!write(trace->lost, &byte, 1);
+    if (trace->told >= 0)
+        (void)!write(trace->told, &byte, 1);
 }
+
+void ended_program(const struct trace *trace) { tell_status(trace, BYTE_OVER); }
 
 static void say_sums(const struct leak_sums *sums, const char *name, pid_t process,
                      const char *wrong)
@@ -138,6 +150,7 @@ static void tell(const struct trace *trace, const struct leak_check *check, cons
 struct ended {
     const struct trace *trace;
     pid_t process;
+    int signal; /* that ends it, or 0 */
     char name[32];
     char thread[16]; /* as /proc calls the one that is left: the first one may have ended */
     struct target t;
@@ -227,6 +240,7 @@ static bool search(struct ended *e, const struct registers *const *threads, size
     int file = memfd_create("leaks", MFD_CLOEXEC);
     snprintf(path, sizeof path, "/proc/%d/fd/%d", getpid(), file);
     struct leak_check check = {.name = e->thread,
+                               .pid = inner_number(e),
                                .threads = threads,
                                .thread_count = count,
                                .path = path,
@@ -243,13 +257,20 @@ static bool search(struct ended *e, const struct registers *const *threads, size
 
 /* ---- budgets ---- */
 
-/* Writes the profile, with what is lost if there is a budget for that. */
+/* Whether what is lost is asked for. */
+static bool searches(const struct trace *trace)
+{
+    return trace->leaks || trace->budgets.leaked != NO_BUDGET;
+}
+
+/* Writes the profile, with what is lost if that is asked for. */
 static bool write_used(struct ended *e, struct leak_check *check, struct why *why)
 {
-    if (e->trace->budgets.leaked != NO_BUDGET)
+    if (searches(e->trace))
         return leaks_check(&e->t, &e->tables, check, why);
     FILE *out = fopen(check->path, "we");
-    bool done = out != NULL && profile_print(out, &e->t, &e->tables, e->thread, 0, NULL, why);
+    bool done =
+        out != NULL && profile_print(out, &e->t, &e->tables, e->thread, check->pid, NULL, why);
     return ((out != NULL && fclose(out) == 0) ||
             because(why, EXIT_TARGET, "the report can't be written: %s", strerror(errno))) &&
            done;
@@ -283,24 +304,48 @@ static int reported_file(void)
     return file;
 }
 
-/* Has the reporter tell. It alone knows what is suppressed; where it fails, the limit is exceeded.
- */
-static bool tell_used(struct ended *e, const char *path, bool exceeded, struct why *why)
+/* What the reporter is told of a process, besides the reporter's own words. */
+static int report_used(const struct ended *e, const char *path, char *more)
 {
     char state[64];
     char limits[96] = "--limits=";
+    char ended[32];
     const size_t begun = strlen(limits);
     const struct trace *trace = e->trace;
+    char *words[REPORTER_MORE_MOST] = {state, limits};
+    size_t count = 2;
     snprintf(state, sizeof state, "--state=/proc/%d/fd/%d", getpid(), reported_file());
     budgets_print(limits + begun, sizeof limits - begun, &trace->budgets);
-    char *program = e->process == trace->program ? "--program" : NULL;
-    int status = report(trace, (char *[]){state, limits, program, NULL}, path, e->name, e->process);
-    if (status == REPORTER_LOST || (exceeded && status != 0 && status != REPORTER_UNWRITTEN))
-        tell_status(trace, BYTE_LOST);
-    return status == 0 || status == REPORTER_LOST ||
+    snprintf(ended, sizeof ended, "--signal=%d", e->signal);
+    if (e->process == trace->program)
+        words[count++] = "--program";
+    if (e->process == trace->program && e->signal != 0)
+        words[count++] = ended;
+    if (more != NULL)
+        words[count++] = more;
+    return report(trace, words, path, e->name, e->process);
+}
+
+/* Has the reporter tell. It alone knows what is suppressed; where it fails, the limit is exceeded,
+ * and what is lost counts. */
+static bool tell_used(struct ended *e, const struct leak_check *check, bool exceeded, bool lost,
+                      struct why *why)
+{
+    int status = report_used(e, check->path, NULL);
+    int said = status - REPORTER_LOST + 1;
+    bool failed = status != 0 && status != REPORTER_UNWRITTEN &&
+                  (said <= 0 || said > (SAID_EXCEEDED | SAID_LOST));
+    if (failed)
+        said = (exceeded ? SAID_EXCEEDED : 0) | (lost ? SAID_LOST : 0);
+    if (failed && lost)
+        say_sums(&check->sums, e->name, e->process, "");
+    if (said > 0 && (said & SAID_EXCEEDED) != 0)
+        tell_status(e->trace, BYTE_EXCEEDED);
+    if (said > 0 && (said & SAID_LOST) != 0)
+        tell_status(e->trace, BYTE_LOST);
+    return (!failed && status != REPORTER_UNWRITTEN) ||
            because(why, EXIT_TARGET,
-                   status == REPORTER_UNWRITTEN ? "the report can't be written"
-                                                : "what reports of it failed");
+                   failed ? "what reports of it failed" : "the report can't be written");
 }
 
 static bool check_budgets(struct ended *e, const struct registers *const *threads, size_t count,
@@ -311,13 +356,15 @@ static bool check_budgets(struct ended *e, const struct registers *const *thread
     struct budgets used = {.leaked = 0};
     if (!sum_used(e, &used, why))
         return false;
+    bool is_program = e->process == trace->program;
     bool wanted = budgets_exceeded(&trace->budgets, &used) ||
-                  (trace->budgets.all && e->process == trace->program);
-    if (!wanted && trace->budgets.leaked == NO_BUDGET)
+                  (is_program && (trace->budgets.all || trace->leaks));
+    if (!wanted && !searches(trace))
         return true;
     int file = memfd_create("used", MFD_CLOEXEC);
     snprintf(path, sizeof path, "/proc/%d/fd/%d", getpid(), file);
     struct leak_check check = {.name = e->thread,
+                               .pid = inner_number(e),
                                .threads = threads,
                                .thread_count = count,
                                .path = path,
@@ -326,11 +373,23 @@ static bool check_budgets(struct ended *e, const struct registers *const *thread
     bool done = write_used(e, &check, why);
     used.leaked = check.sums.lost.bytes + check.sums.through.bytes;
     bool exceeded = budgets_exceeded(&trace->budgets, &used);
-    if (done && (wanted || exceeded))
-        done = tell_used(e, path, exceeded, why);
+    bool lost = trace->leaks && check.sums.lost.blocks > 0;
+    if (done && (wanted || exceeded || lost))
+        done = tell_used(e, &check, exceeded, lost, why);
     if (file >= 0)
         close(file);
     return done;
+}
+
+/* Of a process whose budgets are not checked: for the reporter's file of all. `why` is empty where
+ * that is no failure, as others were. */
+static void tell_unchecked(const struct ended *e, const char *why)
+{
+    char error[600];
+    if (!e->trace->budgets.all)
+        return;
+    snprintf(error, sizeof error, "--error=%s", why);
+    report_used(e, "/dev/null", error);
 }
 
 /* As is wanted. */
@@ -348,18 +407,30 @@ static void say_why_not(const struct ended *e, const char *why)
                        : e->trace->leaks     ? "not searched"
                                              : "no heap profile";
     fprintf(stderr, SAYS "%s (%d): %s: %s\n", e->name, e->process, what, why);
-    if (e->trace->budgets.any)
+    if (e->trace->budgets.any) {
         tell_status(e->trace, BYTE_UNCHECKED);
+        tell_unchecked(e, why);
+    }
+}
+
+/* A process that is not on hakmem. */
+static void say_without(const struct ended *e)
+{
+    if (!e->trace->budgets.any || e->process != e->trace->program)
+        return;
+    if (!any_found)
+        tell_status(e->trace, BYTE_UNCHECKED); /* ended_all says so */
+    tell_unchecked(e, any_found ? "" : "it did not use hakmem when it ended");
 }
 
 void ended_look(const struct trace *trace, pid_t process, pid_t thread,
-                const struct registers *const *threads, size_t count)
+                const struct registers *const *threads, size_t count, int signal)
 {
     static struct ended e;
     struct why why = {EXIT_DONE, ""};
     if (process == trace->program && !runs)
         return; /* it was not found, or can't be executed */
-    e = (struct ended){.trace = trace, .process = process};
+    e = (struct ended){.trace = trace, .process = process, .signal = signal};
     snprintf(e.thread, sizeof e.thread, "%d", thread);
     name_of(process, e.name, sizeof e.name);
     bool opened = open_process(&e, &why);
@@ -367,8 +438,8 @@ void ended_look(const struct trace *trace, pid_t process, pid_t thread,
         fprintf(stderr, SAYS "%s (%d): no heap profile: %s\n", e.name, process, why.line);
     if (opened ? !search_or_check(&e, threads, count, &why) : why.ending != EXIT_WITHOUT)
         say_why_not(&e, why.line);
-    else if (!opened && !any_found && trace->budgets.any && process == trace->program)
-        tell_status(trace, BYTE_UNCHECKED); /* ended_all says so */
+    else if (!opened)
+        say_without(&e);
     any_found |= opened || why.ending != EXIT_WITHOUT;
     target_forget(&e.t);
     kernel_close(&e.t);
@@ -380,6 +451,8 @@ void ended_killed(const struct trace *trace, pid_t process)
     if (process != trace->program || !runs)
         return;
     name_of(process, e.name, sizeof e.name);
+    if (strcmp(e.name, "?") == 0) /* its parent has forgotten it already */
+        snprintf(e.name, sizeof e.name, "%s", runs_as);
     say_why_not(&e, "it was ended by SIGKILL, so its memory is gone");
     any_found = true;
 }

@@ -288,7 +288,7 @@ static bool write_file(struct leaks *l, const struct tables *tables, const struc
     FILE *out = fopen(check->path, "we");
     if (out == NULL)
         return because(why, EXIT_TARGET, "the report can't be written: %s", strerror(errno));
-    bool done = profile_print(out, l->t, tables, check->name, 0, &lines.more, why);
+    bool done = profile_print(out, l->t, tables, check->name, check->pid, &lines.more, why);
     if ((ferror(out) != 0) | (fclose(out) != 0))
         return because(why, EXIT_TARGET, "the report can't be written: %s", strerror(errno));
     return done;

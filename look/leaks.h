@@ -37,9 +37,10 @@ struct leak_sums {
 /* The process whose threads had these registers. Then prints to a file, which is begun only when
  * something is lost or `always` is set: a heap profile (src/sheet/profile.h) with one more
  * line for each site, `# leaks` and the eight numbers of its sums. `name` is what /proc calls the
- * process or a thread of it. On failure says why. */
+ * process or a thread of it, `pid` its number as it knows it. On failure says why. */
 struct leak_check {
     const char *name;
+    uint64_t pid;
     const struct registers *const *threads;
     size_t thread_count;
     const char *path;

@@ -38,7 +38,7 @@ static int failed(const char *what, int error)
 /* ---- the tracer ---- */
 
 /* All descriptors but the standard ones and these. */
-static void close_others(int ready, int lost)
+static void close_others(int ready, int told)
 {
     DIR *all = opendir("/proc/self/fd");
     if (all == NULL)
@@ -49,7 +49,7 @@ static void close_others(int ready, int lost)
         rewinddir(all);
         for (const struct dirent *entry; (entry = readdir(all)) != NULL;) {
             int file = (int)strtol(entry->d_name, NULL, 10);
-            if (file > STDERR_FILENO && file != ready && file != lost && file != dirfd(all))
+            if (file > STDERR_FILENO && file != ready && file != told && file != dirfd(all))
                 any |= close(file) == 0;
         }
     }
@@ -57,7 +57,7 @@ static void close_others(int ready, int lost)
 }
 
 /* It holds nothing that is the program's but standard error, and no terminal's signal ends it. */
-static void set_apart(int ready, int lost)
+static void set_apart(int ready, int told)
 {
     setsid();
     for (int signal = 1; signal < NSIG; signal++)
@@ -74,12 +74,12 @@ static void set_apart(int ready, int lost)
             close(null);
         }
     }
-    close_others(ready, lost);
+    close_others(ready, told);
 }
 
 static void trace_program(const struct trace *trace, int ready)
 {
-    set_apart(ready, trace->lost);
+    set_apart(ready, trace->told);
     int error = trace_begin(trace->program);
     if (write(ready, &error, sizeof error) == sizeof error && error == 0) {
         close(ready);
@@ -155,7 +155,7 @@ static int trace_if_wanted(const struct trace *trace)
     if (!forbidden)
         return failed("the program can't be traced", error);
     if (trace->leaks || trace->budgets.any)
-        fprintf(stderr, SAYS "%s: " PTRACE_IS_NOT "\n", trace->leaks ? "--leaks" : "budgets");
+        fprintf(stderr, SAYS "%s: " PTRACE_IS_NOT "\n", trace->budgets.any ? "budgets" : "--leaks");
     else
         fprintf(stderr, SAYS "--profile: processes that end by _exit or by a signal write no "
                              "profile: " PTRACE_IS_NOT "\n");
@@ -221,23 +221,45 @@ static int wait_for(pid_t program, const sigset_t *all)
     }
 }
 
-/* Of what the tracer told. */
-static int status_of(int told, int status_of_lost)
+/* What the tracer told up to the program's end. */
+struct told {
+    bool lost, exceeded, unchecked;
+    bool over; /* else the tracer itself was ended */
+};
+
+static struct told told_read(int file)
 {
-    int status = 0;
-    for (char byte; read(told, &byte, 1) == 1;)
-        status = byte == BYTE_LOST ? status_of_lost : status != 0 ? status : FAILED;
-    return status;
+    struct told told = {.over = false};
+    for (char byte; !told.over && read(file, &byte, 1) == 1;) {
+        told.lost |= byte == BYTE_LOST;
+        told.exceeded |= byte == BYTE_EXCEEDED;
+        told.unchecked |= byte == BYTE_UNCHECKED;
+        told.over |= byte == BYTE_OVER;
+    }
+    return told;
+}
+
+/* Of a program that ended with 0. */
+static int status_of(const struct told *told, const struct trace *trace, int status_of_lost)
+{
+    if (told->exceeded)
+        return EXCEEDED;
+    if (told->lost && status_of_lost != 0)
+        return status_of_lost;
+    if (trace->budgets.any && !told->over)
+        fprintf(stderr, SAYS "the budgets are not checked: the process that does it was ended\n");
+    return trace->budgets.any && (told->unchecked || !told->over) ? FAILED : 0;
 }
 
 static int run_in_place(struct trace trace, int status_of_lost, const char *preload, char **program)
 {
-    int lost[2];
+    int tell[2];
     sigset_t all;
     sigset_t before;
-    if (pipe2(lost, O_CLOEXEC | O_NONBLOCK) != 0)
+    if (pipe2(tell, O_CLOEXEC) != 0)
         return failed("pipe", errno);
-    trace.lost = lost[1];
+    fcntl(tell[1], F_SETFL, O_NONBLOCK); /* nobody may read it any more */
+    trace.told = tell[1];
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     /* A parent that ignores it would never be told. */
@@ -251,11 +273,13 @@ static int run_in_place(struct trace trace, int status_of_lost, const char *prel
         sigprocmask(SIG_SETMASK, &before, NULL);
         _exit(run_program(trace, preload, program));
     }
-    close(lost[1]);
+    close(tell[1]);
     int status = wait_for(number, &all);
+    struct told told = told_read(tell[0]); /* this waits for what is still to be written of it */
     if (WIFSIGNALED(status))
         return end_by(WTERMSIG(status));
-    return WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : status_of(lost[0], status_of_lost);
+    return WEXITSTATUS(status) != 0 ? WEXITSTATUS(status)
+                                    : status_of(&told, &trace, status_of_lost);
 }
 
 static const char *given(const char *word) { return strcmp(word, "-") != 0 ? word : NULL; }
@@ -269,8 +293,8 @@ int run(char **words)
         return FAILED;
     words[end] = NULL;
     char **program = words + end + 1;
-    int status = (int)strtol(words[2], NULL, 10);
-    struct trace trace = {.lost = -1,
+    int status_of_lost = (int)strtol(words[2], NULL, 10);
+    struct trace trace = {.told = -1,
                           .profile = given(words[1]),
                           .leaks = strcmp(words[2], "no") != 0,
                           .file = given(words[3]),
@@ -283,8 +307,7 @@ int run(char **words)
                     : "a size in bytes or with K, M or G, as in --max-peak=200M");
         return FAILED;
     }
-    if (trace.budgets.any)
-        status = EXCEEDED;
-    return status == 0 ? run_program(trace, words[0], program)
-                       : run_in_place(trace, status, words[0], program);
+    return status_of_lost == 0 && !trace.budgets.any
+               ? run_program(trace, words[0], program)
+               : run_in_place(trace, status_of_lost, words[0], program);
 }

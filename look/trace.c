@@ -118,7 +118,7 @@ static bool borrows_memory(const struct task *first)
                               syscall(SYS_kcmp, first->number, first->creator, KCMP_VM, 0, 0) == 0);
 }
 
-static void look(const struct trace *trace, const struct task *last)
+static void look(const struct trace *trace, const struct task *last, int signal)
 {
     const struct registers **threads = NULL;
     size_t count = 0;
@@ -135,20 +135,20 @@ static void look(const struct trace *trace, const struct task *last)
     for (const struct task *task = NULL; (task = task_after(task, last->process)) != NULL;)
         if (task->registers != NULL)
             threads[count++] = task->registers;
-    ended_look(trace, last->process, last->number, threads, count);
+    ended_look(trace, last->process, last->number, threads, count, signal);
     free(threads);
 }
 
 /* A thread is at its end. */
 static void at_end(const struct trace *trace, struct task *task)
 {
-    bool killed = (event_message(task->number) & 0x7f) == SIGKILL;
+    int signal = event_message(task->number) & 0x7f; /* that ends it, or 0 */
     bool last = is_last(task);
     task->ends = true;
-    if (!killed) {
+    if (signal != SIGKILL) {
         note_registers(task);
         if (last)
-            look(trace, task);
+            look(trace, task, signal);
         else if (task->registers != NULL && registers_end_thread(task->registers)) {
             /* It ends by itself: what it had is nobody's now. But the stack of the first thread
              * stays: up to where it is in use others may have pointers into it. */
@@ -178,7 +178,7 @@ static void executed(const struct trace *trace, pid_t number)
     task->announced = true;
     task->ends = task->borrows = task->reported = false;
     if (number == trace->program)
-        ended_program_runs();
+        ended_program_runs(number);
 }
 
 static void stopped(const struct trace *trace, pid_t number, int status)
@@ -249,6 +249,8 @@ void trace_all(const struct trace *trace)
         }
         if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
             ended_killed(trace, number);
+        if (number == trace->program)
+            ended_program(trace);
         gone(number);
     }
     ended_all(trace);

@@ -16,12 +16,17 @@ struct trace {
     struct budgets budgets;
     char **reporter;  /* a command that tells of these, to which words are added; null ends */
     const char *file; /* that the reporter is to write; or null */
-    int lost;         /* a descriptor; -1: none. A byte is written for what the exit status is to
+    int told;         /* a descriptor; -1: none. A byte is written for what the exit status is to
                          say: one of these */
     bool known;       /* it was said that the program does not use hakmem */
 };
 
-enum { BYTE_LOST = '1', BYTE_UNCHECKED = '0' }; /* or a budget exceeded; or none could be checked */
+enum {
+    BYTE_LOST = '1',      /* a process has lost something */
+    BYTE_EXCEEDED = '2',  /* it exceeded a budget */
+    BYTE_UNCHECKED = '0', /* its budgets could not be checked */
+    BYTE_OVER = '.'       /* the program has ended, and all of these were written of it */
+};
 
 /* Begins; 0, or the number of an error. */
 int trace_begin(pid_t program);

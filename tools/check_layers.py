@@ -79,7 +79,7 @@ MODULE_FLOOR = {
     "leaks": 2,
     "leaks_command": 4,
     "budgets": 3,
-    "budgets_command": 4,
+    "budgets_command": 5,
     "window": 3,
     "pytest_plugin": 4,
     "rights": 0,
@@ -197,7 +197,7 @@ STRUCTURE = {
     "heap/slab.h": "SHARDS_MOST SHARD_SAMPLED",
     "heap/transfer.c": "FILLED_WORDS",
     "life/life.c": "END_BYTES WAITS_MOST",
-    "life/profiling.c": "HANDLER_LOOKS TRIES_MOST",
+    "life/profiling.c": "CALLERS_MOST EXIT_BYTES HANDLER_LOOKS TRIES_MOST",
     "life/scavenger.c": "HEARTBEAT_MS 256*KiB <=2",
     "life/statistics.c": "LOOK_MS FURTHER WAIT_STEP WAIT_MOST REPORT_MS",
 }

@@ -94,35 +94,54 @@ def largest(stacks: Iterable[Stack], at: Sequence[int], is_size: bool) -> tuple[
 # ---- JUnit ----
 
 
-def junit(processes: Sequence[tuple[str, Sequence[Budget]]]) -> bytes:
-    """A test case for each budget; the first process is the program, and the others failed."""
-    program = processes[0][0].rpartition(" (")[0]  # its name is compared from run to run
+@dataclass(frozen=True)
+class Checked:
+    """A process at its end."""
+
+    name: str  # and its number, as in "tests (4711)"
+    is_program: bool
+    budgets: tuple[Budget, ...] = ()
+    error: str = ""  # why these are missing, or say little
+
+
+def junit(processes: Sequence[Checked], options: Iterable[str]) -> bytes:
+    """A test case for each budget: it failed if a process exceeded that, and else is an error if
+    one could not be checked. The program comes first, and is missing until it has ended."""
+    program = processes[0].name.rpartition(" (")[0]  # its name is compared from run to run
+    errors = [f"{one.name}: {one.error}" for one in processes if one.error]
+    if not processes[0].is_program:
+        errors.append("the run was stopped before the program ended")
     cases = []
-    for option in dict.fromkeys(b.option for _, budgets in processes for b in budgets):
+    for option in options:
         case = ElementTree.Element("testcase", classname=f"hakmem.{program}", name=option, time="0")
         wrong = [
-            f"{name}: {budget.sentence()}"
-            for name, budgets in processes
-            for budget in budgets
+            f"{one.name}: {budget.sentence()}"
+            for one in processes
+            for budget in one.budgets
             if budget.option == option and budget.exceeded
         ]
         if wrong:
-            ElementTree.SubElement(
-                case, "failure", message=printable(wrong[0]), type="budget"
-            ).text = "\n".join(map(printable, wrong))
+            _add(case, "failure", "budget", wrong)
+        elif errors:
+            _add(case, "error", "unchecked", errors)
         cases.append(case)
-    failures = sum(len(case) for case in cases)
     suites = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(
         suites,
         "testsuite",
         name="hakmem",
         tests=str(len(cases)),
-        failures=str(failures),
-        errors="0",
+        failures=str(sum(case.find("failure") is not None for case in cases)),
+        errors=str(sum(case.find("error") is not None for case in cases)),
         skipped="0",
         time="0",
     )
     suite.extend(cases)
     ElementTree.indent(suites)
     return bytes(ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def _add(case: ElementTree.Element, kind: str, type_: str, lines: Sequence[str]) -> None:
+    said = [printable(line) for line in lines]
+    element = ElementTree.SubElement(case, kind, message=said[0], type=type_)
+    element.text = "\n".join(said)

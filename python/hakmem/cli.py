@@ -111,7 +111,8 @@ exit status:
        of the program is 0
   126  the program was found, but can't be executed
   127  the program was not found
-  N    something is lost, with --leaks-status=N, and the status of the program is 0
+  N    something is lost, with --leaks-status=N, no --max-... is exceeded, and the status of the
+       program is 0
   else the exit status of the program
 """
 
@@ -267,7 +268,8 @@ def parsers(
     run.add_argument(
         "--junit",
         metavar="FILE",
-        help="with --max-...: write the results as JUnit XML, with a test case for each option",
+        help="with --max-...: write the results as JUnit XML, with a test case for each option. It"
+        " is an error if the program was ended by a signal or could not be checked",
     )
     run.add_argument("program", metavar="PROGRAM", help="the program to run")
     run.add_argument("args", metavar="ARG", nargs="*", help="its arguments")

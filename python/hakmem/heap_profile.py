@@ -8,7 +8,8 @@ follows, with the blocks in use by the size of their class (look/samples.h). A f
 leaks has one more line for each site, `# leaks` and eight numbers. The figures are estimates for
 the whole program, made from the samples. Addresses are those to which the calls return, the
 innermost first. After the sites come mappings: of the modules that were seen in stacks, each with a
-comment `# build-id START ID`, and then the text of /proc/PID/maps. The former count where they
+comment `# build-id START ID`, and then the text of /proc/PID/maps. `# started N ms` before them
+says when the process began, by the clock of files. The former count where they
 overlap: a module may be unloaded, and its addresses another's. Functions of scripts have addresses,
 too, where no code can be: a mapping there is of one line of a script, and named
 `[python:FILE:LINE:FUNCTION]`. At the end names may stand that were found when the file was written,
@@ -58,6 +59,7 @@ _MAPPING = re.compile(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20}) *(.*)"
 )
 _BUILD_ID = re.compile("# build-id ([0-9a-f]{1,16}) ((?:[0-9a-f]{2}){2,64})")
+_STARTED = re.compile(rf"# started {_N} ms")
 _SYMBOL = re.compile("# symbol ([0-9a-f]{1,16})\t([^\t]*)\t([^\t]*)\t([0-9]{1,10})")
 _SCRIPT = re.compile(r"\[python:([^:]*):([0-9]{1,10}):([^:]*)\]")
 SCRIPTS = 2**60  # the first address of their functions
@@ -172,6 +174,7 @@ class Profile:
     symbols: dict[int, tuple[Symbol, ...]] = field(default_factory=dict)
     made: Made | None = None  # names of code that is in no file
     marks: tuple[Mark, ...] = ()
+    started: float = 0.0  # the process, as of time.time(); 0: not known
 
     @functools.cached_property
     def scripts(self) -> dict[int, Script]:
@@ -251,6 +254,9 @@ def parse(text: str, name: str) -> Profile:
         allocated=allocated,
         symbols=_symbols(said),
         marks=tuple(marks),
+        started=next(
+            (int(one[1]) / 1000 for line in said if (one := _STARTED.fullmatch(line))), 0.0
+        ),
     )
 
 

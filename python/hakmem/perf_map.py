@@ -9,10 +9,12 @@ https://github.com/torvalds/linux/blob/master/tools/perf/Documentation/jitdump-s
 
 from __future__ import annotations
 
+import bisect
 import os
 import re
 import stat
 import struct
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -46,9 +48,20 @@ class Code:
     size: int
     function: Function
     since: int = 0  # ns of CLOCK_MONOTONIC; 0: not known
+    lines: tuple[tuple[int, str, int], ...] = ()  # from each address on: a file, and a line of it
+
+    def at(self, address: int) -> Function:
+        """With the line of the call there, if it is known, else that where the function begins."""
+        place = bisect.bisect_right(self.lines, address, key=lambda one: one[0]) - 1
+        return (self.function[0], *self.lines[place][1:]) if place >= 0 else self.function
+
+    def moved(self, start: int, since: int) -> Code:
+        lines = tuple((at - self.start + start, file, line) for at, file, line in self.lines)
+        return replace(self, start=start, since=since, lines=lines)
 
 
 LATER = 10  # seconds after a profile, when a process may have changed such a file at its end
+SLACK = 1  # seconds by which the clock of files and that of processes may differ
 PAGE_BITS = 12
 PAGES_MOST = 2**16  # of one function
 
@@ -71,7 +84,7 @@ class PerfMap:
         """`address` may be one that told_apart gave."""
         meant = self._meant.get(address)
         codes = () if meant else self._at(address)
-        return codes[-1].function if codes else meant
+        return codes[-1].at(plain(address)) if codes else meant
 
     def _at(self, address: int) -> list[Code]:
         address = plain(address)
@@ -85,7 +98,7 @@ class PerfMap:
         if len({code.function for code in codes}) < 2 or not time:
             return address
         before = [code for code in codes if code.since <= time]
-        function = (before[-1] if before else codes[0]).function
+        function = (before[-1] if before else codes[0]).at(plain(address))
         one = self._apart.setdefault((address, function), APART + 2 * len(self._apart))
         self._meant[one] = function
         return one
@@ -112,7 +125,7 @@ def of_process(
             continue
         with _noted(notes):
             if not _DUMP.fullmatch(path.name):
-                codes += _read_map(path, owners)
+                codes += _read_map(path, owners, written)
             elif name in dumps:
                 codes += _read_dump(path, owners)
             else:
@@ -154,20 +167,31 @@ def with_made_here(profile: Profile, file: Path | None = None) -> tuple[Profile,
     is of another process, which had the file's owner."""
     notes: list[str] = []
     try:
-        owners, written = of_file(file)
+        owners, written = of_file(file, profile.started)
         made = made_by(profile.pid, profile.mappings, Path("/"), owners, notes, written)
     except OSError as why:
         return profile, [f"{file}: {why.strerror}"]
     return with_made(profile, made), notes
 
 
-def of_file(profile: Path | None) -> tuple[set[int], Times]:
+def of_file(profile: Path | None, began: float) -> tuple[set[int], Times]:
     """Whose files may have names for a profile, and when those were written: a process with the
-    same number may have come after it. Raises OSError."""
+    same number may have been there before this one began, or after it. None: this process's. Raises
+    OSError."""
     if profile is None:
-        return {os.geteuid()}, EVER
+        return {os.geteuid()}, (started(os.getpid()) - SLACK, EVER[1])
     status = profile.stat()
-    return {os.geteuid(), status.st_uid}, (0.0, status.st_mtime + LATER)
+    last = status.st_mtime + LATER if stat.S_ISREG(status.st_mode) else EVER[1]  # it is there
+    return {os.geteuid(), status.st_uid}, (began - SLACK, last)
+
+
+def started(pid: int) -> float:
+    """When a process began, as of time.time(); 0: not known."""
+    with suppress(OSError, ValueError, IndexError):
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        since_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since_boot
+    return 0.0
 
 
 def _as_of(made: PerfMap, stack: tuple[int, ...], time: float) -> tuple[int, ...]:
@@ -183,9 +207,12 @@ def read(path: Path) -> PerfMap:
 
 
 @contextmanager
-def _opened(path: Path, owners: Collection[int] | None) -> Iterator[BinaryIO]:
+def _opened(
+    path: Path, owners: Collection[int] | None, written: Times = EVER
+) -> Iterator[BinaryIO]:
     """Anybody may write into /tmp, so the file has to be of one of the owners, if they are given,
-    or of root. Raises NoMap."""
+    or of root; and of the process's time, where only its name says that it is this one's. Raises
+    NoMap."""
     try:
         # Of a link or a pipe nothing is read, nor waited for.
         link = 0 if owners is None else os.O_NOFOLLOW
@@ -196,6 +223,13 @@ def _opened(path: Path, owners: Collection[int] | None) -> Iterator[BinaryIO]:
                 raise NoMap(f"{path}: not a plain file")
             if owners is not None and status.st_uid not in {0, *owners}:
                 raise NoMap(f"{path}: is another user's, so it is not read")
+            if not written[0] <= status.st_mtime <= written[1]:
+                which = (
+                    "ended before this one began" if status.st_mtime < written[0] else "came later"
+                )
+                raise NoMap(
+                    f"{path}: is of another process with this number, which {which}: it is not read"
+                )
             yield opened
     except OSError as error:
         raise NoMap(f"{path}: {error.strerror}") from error
@@ -213,8 +247,8 @@ def _function(name: str) -> Function:
 # ---- maps ----
 
 
-def _read_map(path: Path, owners: Collection[int] | None) -> list[Code]:
-    with _opened(path, owners) as file:
+def _read_map(path: Path, owners: Collection[int] | None, written: Times = EVER) -> list[Code]:
+    with _opened(path, owners, written) as file:
         return list(codes_of(file.read(MOST_BYTES).decode(errors="replace")))
 
 
@@ -232,9 +266,15 @@ HEAD = struct.Struct("<4sIIIIIQQ")  # and version, bytes, machine, padding, PID,
 RECORD = struct.Struct("<IIQ")  # its kind, bytes and time
 LOADED = struct.Struct("<IIQQQQ")  # PID, thread, address twice, size and number of the code
 MOVED = struct.Struct("<IIQQQQQ")  # PID, thread, address, old and new one, size and number
-IS_LOADED, IS_MOVED = 0, 1
+LINES = struct.Struct("<QQ")  # the code's address, and how many lines follow
+LINE = struct.Struct("<QII")  # an address in it, a line, which of several there; then the file
+IS_LOADED, IS_MOVED, HAS_LINES = 0, 1, 2
+SAME_FILE = b"\xff"
+# V8 counts from the ELF file that 'perf inject' makes of the code, which has a header before it.
+OF_V8 = 64
 TIME_OF_PROCESSOR = 1  # a flag
 NAME_MOST = 2**16
+LINES_MOST = 2**24  # bytes, of a function
 
 
 def _read_dump(
@@ -242,13 +282,12 @@ def _read_dump(
 ) -> list[Code]:
     """As far as it is whole: the program may be writing it. `pid` and `written`: of the process, if
     only the file's name says that it is this one's."""
-    with _opened(path, owners) as file:
+    with _opened(path, owners, written) as file:
         head = file.read(HEAD.size)
         if len(head) < HEAD.size or head[:4] != MAGIC:
             raise NoMap(f"{path}: not a jitdump of this byte order")
         _, _, bytes_, _, _, of, _, flags = HEAD.unpack(head)
-        changed = os.fstat(file.fileno()).st_mtime
-        if pid not in (None, of) or not written[0] <= changed <= written[1]:
+        if pid not in (None, of):
             raise NoMap(f"{path}: is of another process with this number, so it is not read")
         file.seek(max(bytes_, HEAD.size))
         return list(_codes(file, timed=not flags & TIME_OF_PROCESSOR))
@@ -256,28 +295,51 @@ def _read_dump(
 
 def _codes(file: BinaryIO, timed: bool) -> Iterator[Code]:
     found: dict[int, Code] = {}
+    lines: dict[int, bytes] = {}  # of code that is to come, by its address
     while len(record := file.read(RECORD.size)) == RECORD.size:
         kind, bytes_, time = RECORD.unpack(record)
         after = file.tell() + bytes_ - RECORD.size
         since = time if timed else 0
-        part = {IS_LOADED: LOADED, IS_MOVED: MOVED}.get(kind)
+        part = {IS_LOADED: LOADED, IS_MOVED: MOVED, HAS_LINES: LINES}.get(kind)
         if bytes_ < RECORD.size + (part.size if part else 0):
             return
         if part is not None:
             body = file.read(part.size)
             if len(body) < part.size:
                 return
-            *_, start, size, number = part.unpack(body)
+            numbers = part.unpack(body)
+            *_, start, size, number = (0, *numbers)
             code = None
-            if kind == IS_LOADED:
+            if kind == HAS_LINES:
+                lines[numbers[0]] = file.read(min(LINES_MOST, after - file.tell()))
+            elif kind == IS_LOADED:
                 name = file.read(min(NAME_MOST, after - file.tell())).partition(b"\0")[0]
-                code = Code(start, size, _function(name.decode(errors="replace")), since)
+                said = name.decode(errors="replace")
+                of_v8 = OF_V8 if _SCRIPT.fullmatch(said) else 0
+                its = _lines(lines.pop(start, b""), of_v8)
+                code = Code(start, size, _function(said), since, its)
             elif number in found:
-                code = replace(found[number], start=start, since=since)
+                code = found[number].moved(start, since)
             if code is not None:
                 found[number] = code
                 yield code
         file.seek(after)
+
+
+def _lines(table: bytes, before: int) -> tuple[tuple[int, str, int], ...]:
+    """In the order of addresses, each of which has `before` too much."""
+    found = []
+    file, at = "", 0
+    while at + LINE.size < len(table):
+        address, line, _ = LINE.unpack_from(table, at)
+        end = table.find(b"\0", at + LINE.size)
+        if end < 0:
+            break
+        name = table[at + LINE.size : end]
+        file = file if name == SAME_FILE else name.decode(errors="replace")
+        found.append((address - before, file, line))
+        at = end + 1
+    return tuple(sorted(found, key=lambda one: one[0]))
 
 
 def inner_pid(pid: int) -> int:

@@ -47,7 +47,8 @@ figures are estimates. The column with ± is their standard error: the true valu
 that in 95 of 100 cases. A smaller value of the option 'profile_rate' makes it smaller.
 
 'in use' is what was not freed, 'allocated' all since the profile began, and 'peak' what was in use
-when the program had most in use.
+when the program had most in use. In a profile of a whole run, what the program frees because it
+ends still counts as in use (destructors, atexit, Python's finalization).
 
 What is written depends on how the name after -o ends:
   .html             a page with a flame graph, and tables of functions and stacks
@@ -275,9 +276,7 @@ def _made(
     try:
         if arguments.perf_map is not None:
             return perf_map.read(arguments.perf_map)
-        owners, written = perf_map.of_file(owned)
-        if not owned.is_file():
-            written = perf_map.EVER  # the process is there
+        owners, written = perf_map.of_file(owned, profile.started)
         return perf_map.made_by(pid, profile.mappings, root, owners, notes, written)
     except (NoMap, OSError) as why:
         notes.append(str(why))

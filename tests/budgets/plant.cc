@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -71,6 +72,8 @@ static int obey(int count, char **words)
             storm();
         else if (word == "abort")
             abort();
+        else if (word == "kill")
+            raise(SIGKILL);
         else if (word == "fork")
             return forked(count - i - 1, words + i + 1);
         else

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ PYTHON = Path(__file__).parents[2] / "python"
 TESTS = """
 import pytest
 
-kept = []
+kept, once = [], []
 
 def take(size):
     return bytearray(size)
@@ -38,8 +39,8 @@ def test_keeps():
 
 @pytest.mark.limit_leaks("1 KB", warmups=1)
 def test_keeps_once():
-    if len(kept) < 2:
-        kept.append(take(100000))
+    if not once:
+        once.append(take(100000))
 
 @pytest.mark.xfail
 @pytest.mark.limit_memory("1 MB")
@@ -75,6 +76,25 @@ def test_with_objects_of_python(hakmem: Hakmem, tests: Path) -> None:
     """Where Python's small objects are hakmem's, too, and pytest makes some around each test."""
     done = hakmem("run", *PYTEST, tests, PYTHONPATH=str(PYTHON), PYTHONMALLOC="malloc")
     assert "2 failed, 4 passed, 1 xfailed" in done.stdout, done
+
+
+@pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")
+def test_in_several_processes(hakmem: Hakmem, tests: Path) -> None:
+    """Each test is measured in its worker, and what is wrong is said by the first process."""
+    words = (*PYTEST, "-n", "2", tests)
+    done = hakmem("run", *words, PYTHONPATH=str(PYTHON))
+    assert "[gw" in done.stdout and "2 failed, 4 passed, 1 xfailed" in done.stdout, done
+    for said in (
+        "30.0 MiB in use at once: 6.0 MiB more than limit_memory permits (24.0 MiB)\n  30.0 MiB by "
+        "take (test_limits.py:",
+        "KiB more than limit_leaks permits (1.0 KiB)\n  97.7 KiB by take (test_limits.py:",
+    ):
+        assert done.stdout.count(said) == 1, done
+    assert "not checked" not in done.stdout
+    plain = {"PYTHONPATH": str(PYTHON)}
+    done = subprocess.run(words, capture_output=True, text=True, env=plain)
+    assert "6 passed, 1 xpassed" in done.stdout, done
+    assert done.stdout.count("hakmem: limits of 6 tests not checked: ") == 1
 
 
 def test_beside_a_budget_of_the_process(hakmem: Hakmem, tests: Path) -> None:

@@ -31,18 +31,34 @@ def said(done: subprocess.CompletedProcess[str]) -> list[str]:
     return [line[2] for line in lines if line is not None]
 
 
-def cases(path: Path) -> dict[str, str | None]:
-    """By name, what failed in it."""
+def read(path: Path, program: str) -> dict[str, tuple[str, str] | None]:
+    """By name, what is said of a case: failure or error, and its message."""
     suite = ElementTree.parse(path).getroot().find("testsuite")
     assert suite is not None
-    found = {}
+    found: dict[str, tuple[str, str] | None] = {}
     for case in suite.iter("testcase"):
-        assert case.get("classname") == "hakmem.budgets_plant"
-        failure = case.find("failure")
-        found[case.get("name", "")] = None if failure is None else failure.get("message")
+        assert case.get("classname") == f"hakmem.{program}"
+        said = [(one.tag, one.get("message", "")) for one in case]
+        found[case.get("name", "")] = said[0] if said else None
     assert suite.get("tests") == str(len(found))
-    assert suite.get("failures") == str(sum(one is not None for one in found.values()))
+    for kind in "failure", "error":
+        count = sum(one is not None and one[0] == kind for one in found.values())
+        assert suite.get(f"{kind}s") == str(count)
     return found
+
+
+def cases(path: Path) -> dict[str, str | None]:
+    """By name, what failed in it; there is no error."""
+    found = read(path, "budgets_plant")
+    assert not [one for one in found.values() if one is not None and one[0] == "error"]
+    return {name: one and one[1] for name, one in found.items()}
+
+
+def errors(path: Path, program: str = "budgets_plant") -> set[str]:
+    """Of all cases, of which none has passed or failed."""
+    found = list(read(path, program).values())
+    assert found and all(one is not None and one[0] == "error" for one in found), found
+    return {one[1] for one in found if one is not None}
 
 
 def test_within(hakmem: Hakmem, plant: Path, tmp_path: Path) -> None:
@@ -132,8 +148,83 @@ def test_that_nothing_was_checked_is_a_failure(hakmem: Hakmem, plant: Path, tmp_
     (tmp_path / "all.xml").write_text("of an earlier run")
     words = ("--max-peak=1G", "--junit=all.xml", "env", "-u", "LD_PRELOAD", plant)
     done = hakmem("run", *words)
-    assert done.returncode == 125 and not (tmp_path / "all.xml").exists()
+    assert done.returncode == 125
+    (error,) = errors(tmp_path / "all.xml")
+    assert error.endswith(": it did not use hakmem when it ended")
     assert "no process was checked" in done.stderr
+    # A process that is not on hakmem is no error where others were checked.
+    script = f"{plant} churn; exec env -u LD_PRELOAD true"
+    done = hakmem("run", "--max-peak=1G", "--junit=all.xml", "sh", "-c", script)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert read(tmp_path / "all.xml", "true") == {"--max-peak": None}
+
+
+def test_junit_of_a_program_that_a_signal_ends(hakmem: Hakmem, plant: Path, tmp_path: Path) -> None:
+    """No case passes, since the program did not do what is to be checked."""
+    words = ("--max-peak=24M", "--max-allocations=1e5", "--junit=all.xml", plant)
+    done = hakmem("run", *words, "churn", "kill")
+    assert done.returncode == -signal.SIGKILL
+    (error,) = errors(tmp_path / "all.xml")
+    pid = re.search(r"budgets_plant \(([0-9]+)\)", done.stderr)
+    assert pid is not None
+    assert error == (f"budgets_plant ({pid[1]}): it was ended by SIGKILL, so its memory is gone")
+    assert f"{error.partition(': ')[0]}: its budgets are not checked: " in done.stderr
+    done = hakmem("run", *words, "churn", "abort")
+    assert done.returncode == -signal.SIGABRT
+    (error,) = errors(tmp_path / "all.xml")
+    assert re.fullmatch(r"budgets_plant \(\d+\): ended by SIGABRT", error)
+    done = hakmem("run", *words, "hoard", "abort")
+    assert done.returncode == -signal.SIGABRT
+    found = read(tmp_path / "all.xml", "budgets_plant")
+    peak, allocations = found["--max-peak"], found["--max-allocations"]
+    assert peak is not None and peak[0] == "failure" and "more than --max-peak" in peak[1]
+    assert allocations is not None and allocations[0] == "error" and "SIGABRT" in allocations[1]
+
+
+def test_junit_of_a_run_that_is_stopped(hakmem: Hakmem, plant: Path, tmp_path: Path) -> None:
+    """From its begin on the file says that nothing is checked."""
+    words = ("--max-peak=1G", "--max-leaked=0", "--junit=all.xml")
+    for program, status in (('nowhere<&">', 127), ("./nowhere", 127)):
+        (tmp_path / "all.xml").write_text("of an earlier run")
+        done = hakmem("run", *words, program)
+        assert done.returncode == status
+        name = program.removeprefix("./").translate(str.maketrans('<&">', "????"))
+        (error,) = errors(tmp_path / "all.xml", name)
+        assert error.startswith("not checked: ")
+    # The process that checks is ended; then nothing of the program is known.
+    script = "kill -KILL $(sed -n 's/^TracerPid:.//p' /proc/$$/status)"
+    done = hakmem("run", *words, "sh", "-c", script)
+    assert done.returncode == 125 and "the process that does it was ended" in done.stderr
+    (error,) = errors(tmp_path / "all.xml", "sh")
+    assert error.startswith("not checked: ")
+
+
+def test_with_leaks(hakmem: Hakmem, plant: Path, tmp_path: Path) -> None:
+    """One run says what is lost, and what exceeds a budget."""
+    words = ("--leaks", "--leaks-status=7", plant, "hoard", "forget")
+    done = hakmem("run", "--max-peak=24M", *words)
+    assert done.returncode == EXCEEDED
+    exceeded, lost = said(done)
+    assert re.match(r"3\d\.\d MiB in use at once: ", exceeded)
+    assert re.fullmatch(r"lost 1000 B in 1 block; reachable .*", lost)
+    assert re.search(r"^ +1000 B +1 +0 B +0  forget\(\) \(plant\.cc:\d+\)$", done.stderr, re.M)
+    done = hakmem("run", "--max-peak=40M", "--junit=all.xml", *words)
+    assert (done.returncode, len(said(done))) == (7, 1)
+    assert cases(tmp_path / "all.xml") == {"--max-peak": None}
+    done = hakmem("run", "--max-leaked=10", "--leaks=x.leaks", plant, "forget")
+    assert done.returncode == EXCEEDED and len(said(done)) == 2
+    assert said(done)[1].endswith("; see 'hakmem leaks x.leaks'")
+    assert hakmem("leaks", "--status=3", "x.leaks").returncode == 3
+    (tmp_path / "known").write_text("leak:forget\n")
+    known = ("--max-leaked=0", "--leaks", "--leaks-status=7", "--leaks-suppressions=known")
+    done = hakmem("run", *known, plant, "forget")
+    (only,) = said(done)
+    assert done.returncode == 0
+    assert only.startswith("nothing is lost; suppressed 1000 B in 1 block; reachable ")
+    # Of other processes only what is lost is said.
+    done = hakmem("run", "--max-peak=40M", "--leaks", plant, "fork", "churn")
+    (only,) = said(done)
+    assert done.returncode == 0 and only.startswith("nothing is lost; reachable ")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +237,6 @@ def test_that_nothing_was_checked_is_a_failure(hakmem: Hakmem, plant: Path, tmp_
         (["--max-allocations=1,5"], "--max-allocations=1,5: expected a number"),
         (["--junit=x.xml"], "--junit needs --max-peak"),
         (["--max-peak=1M", "--junit=no/x.xml"], "--junit: no: there is no such folder"),
-        (["--max-peak=1M", "--leaks"], "--leaks and budgets can't be combined"),
         (["--max-peak=1M", "--leaks-suppressions=x"], "x: cannot be read"),
     ],
 )
