@@ -29,6 +29,7 @@ from hakmem.table import (
     table,
 )
 
+PART_LEAST = 4  # letters of a name that begins like it
 SYSTEM_FILE = "/etc/hakmem.conf"
 HELP = "list every option: default, limits, what it does and costs, its value here"
 DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
@@ -149,8 +150,10 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"hakmem options: {name}: no such option any more: {instead}", file=sys.stderr)
             return 2
         if name not in options:
-            near = difflib.get_close_matches(name, options, 1, 0)[0]
-            print(f"hakmem options: {name}: no such option; the nearest is {near}", file=sys.stderr)
+            begun = [one for one in options if len(name) >= PART_LEAST and one.startswith(name)]
+            near = (begun or difflib.get_close_matches(name, options, 1))[:1]
+            meant = f"; the nearest is {near[0]}" if near else "; 'hakmem options' lists all"
+            print(f"hakmem options: {name}: no such option{meant}", file=sys.stderr)
             return 2
     chosen = [options[name] for name in names or options]
     here = _values_here(arguments.library, names or list(options))

@@ -101,17 +101,6 @@ static unsigned farness(struct words name, const char *option)
     return distance(name, option) + (begins(option, name) ? 0 : 2 * NAME_MOST);
 }
 
-const struct option *option_nearest(struct words name)
-{
-    if (name.length > NAME_MOST)
-        name.length = NAME_MOST;
-    const struct option *nearest = &options[0];
-    for (unsigned i = 1; i < OPTIONS; i++)
-        if (farness(name, options[i].name) < farness(name, nearest->name))
-            nearest = &options[i];
-    return nearest;
-}
-
 #define PART_LEAST 4 /* letters of a name; fewer may begin or end anybody's */
 #define WRONG_MOST 3
 
@@ -127,12 +116,19 @@ bool name_resembles(struct words name, const char *other)
     return distance(name, other) <= wrong;
 }
 
+const struct option *option_nearest(struct words name)
+{
+    const struct option *nearest = NULL;
+    for (unsigned i = 0; i < OPTIONS; i++)
+        if (name_resembles(name, options[i].name) &&
+            (nearest == NULL || farness(name, options[i].name) < farness(name, nearest->name)))
+            nearest = &options[i];
+    return nearest;
+}
+
 bool option_is_meant(struct words name)
 {
-    for (unsigned i = 0; i < OPTIONS; i++)
-        if (name_resembles(name, options[i].name))
-            return true;
-    return option_gone(name) != NULL;
+    return option_nearest(name) != NULL || option_gone(name) != NULL;
 }
 
 /* ---- values ---- */

@@ -55,7 +55,8 @@ const struct option *option_find(struct words name);
 /* If an option of this name is no more: what to do instead; else null. */
 const char *option_gone(struct words name);
 
-/* The option whose name differs in the fewest letters added, left out or changed. */
+/* The option for which the name may be meant: of those that it resembles, that whose name differs
+ * in the fewest letters added, left out or changed. Null if there is none. */
 const struct option *option_nearest(struct words name);
 
 /* Whether a name may be meant for another: with a letter in four wrong, three at most, or as the

@@ -101,13 +101,13 @@ COLD static void complain_of_name(const struct source *from, struct words name)
         complaint_end(&c);
         return;
     }
-    text_add(t, ": there is no such option; the nearest is ");
-    const char *nearest = option_nearest(name)->name;
-    if (from->file == NULL) {
-        text_add(t, PREFIX);
-        if (name_resembles(name, FILE_NAME))
-            nearest = FILE_NAME;
-    }
+    text_add(t, ": there is no such option");
+    const struct option *near = option_nearest(name);
+    const char *nearest = near != NULL ? near->name : "";
+    if (from->file == NULL && name_resembles(name, FILE_NAME))
+        nearest = FILE_NAME;
+    if (*nearest != '\0')
+        text_add(t, from->file == NULL ? "; the nearest is " PREFIX : "; the nearest is ");
     for (; *nearest != '\0'; nearest++) {
         bool capital = from->file == NULL && *nearest >= 'a' && *nearest <= 'z';
         char letter[2] = {(char)(capital ? *nearest - 'a' + 'A' : *nearest), '\0'};

@@ -100,6 +100,11 @@ def test_no_such_option(built: Built) -> None:
     assert done.err == (
         "hakmem options: stack_blokcs: no such option; the nearest is stack_blocks\n"
     )
+    done = built("options", "keep")
+    assert done.err == "hakmem options: keep: no such option; the nearest is keep_bytes\n"
+    done = built("options", "999999999")
+    assert (done.status, done.out) == (2, "")
+    assert done.err == "hakmem options: 999999999: no such option; 'hakmem options' lists all\n"
 
 
 @pytest.mark.parametrize(

@@ -145,12 +145,11 @@ def test_a_name_that_is_no_option_s(name: str, nearest: str | None, built: Built
     for words in ("--",), ():
         done = built("run", "-o", f"{name}=1", *words, "true")
         assert (done.status, done.out) == (125, ""), done
-        begin = f"hakmem run: -o {name}=1: there is no option '{name}'; the nearest is "
-        assert done.err.startswith(begin), done
-        given = done.err.removeprefix(begin).partition(";")[0]
-        assert given in {option.name for option in table()}
-        assert nearest is None or given == nearest
-        assert done.err.endswith("; 'hakmem options' lists the options\n")
+        meant = "" if nearest is None else f"; the nearest is {nearest}"
+        assert done.err == (
+            f"hakmem run: -o {name}=1: there is no option '{name}'{meant}; 'hakmem options' lists"
+            " the options\n"
+        )
 
 
 SHELL = "ls -d /; ls -d /; sh -c 'ls -d /; ls -d /'"  # true would not allocate at all

@@ -111,7 +111,7 @@ def test_names_that_resemble_none(name: str, show: Path, tmp_path: Path) -> None
     file = tmp_path / "file"
     file.write_text(f"{name} = 1\n")
     (line,) = ask(show, HAKMEM_CONFIG=str(file)).complaints
-    assert line.startswith(f"hakmem: {file}:1: {name}: there is no such option; the nearest is ")
+    assert line == f"hakmem: {file}:1: {name}: there is no such option"
 
 
 @pytest.mark.parametrize("name", ["CONFI", "COMFIG", "CONF"])
@@ -158,7 +158,7 @@ def test_lines_that_set_nothing(show: Path, tmp_path: Path) -> None:
     assert outcome.complaints[0] == (
         f"hakmem: {file}:1: stack_bytes 1M: expected NAME = VALUE; the line is ignored"
     )
-    assert outcome.complaints[1].startswith(f"hakmem: {file}:2: : there is no such option; ")
+    assert outcome.complaints[1] == f"hakmem: {file}:2: : there is no such option"
     assert outcome.complaints[2:] == [
         f"hakmem: {file}:3: {'y' * 40}...: too long; the line is ignored"
     ]
@@ -173,10 +173,7 @@ def test_long_and_unprintable_words_are_cut(show: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("Q" * 200 + " = 1\n")
     outcome = ask(show, HAKMEM_CONFIG=str(file))
-    assert len(outcome.complaints) == 1
-    assert outcome.complaints[0].startswith(
-        f"hakmem: {file}:1: {'Q' * 40}...: there is no such option; the nearest is "
-    )
+    assert outcome.complaints == [f"hakmem: {file}:1: {'Q' * 40}...: there is no such option"]
     assert ask(show, **{f"HAKMEM_{'Q' * 5000}": "1"}).complaints == []
 
 
