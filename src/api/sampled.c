@@ -161,7 +161,7 @@ static SLOW bool origin_note(struct door *door, struct origin *from)
 SLOW void sampled_note(void *p, size_t n, size_t bytes, const char *name)
 {
     struct origin from = {.name = name != NULL ? name : ""};
-    bool own = scavenger_calls();
+    bool own = scavenger_calls() || profile_asks_libc();
     struct door door;
     if (own ? !enter(&door) : !origin_note(&door, &from)) {
         samples_miss();

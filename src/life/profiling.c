@@ -1,5 +1,7 @@
 #include "life/profiling.h"
 
+#include <stdlib.h>
+
 #include "base/policy.h"
 #include "front/closing.h"
 #include "front/registry.h"
@@ -11,6 +13,7 @@
 #include "profile/rate.h"
 #include "profile/samples.h"
 #include "record/ring.h"
+#include "report/backtrace.h"
 #include "report/fault.h"
 
 /* Forks that hold the heap for long are waited for so many times. */
@@ -118,7 +121,39 @@ COLD bool guards_switch(size_t wanted)
     return done;
 }
 
+/* ---- the end ----
+ *
+ * At its end a program frees what it held: destructors of C++ and functions of atexit. A profile
+ * that is written afterwards is to have it. Before all of these libc destroys the variables of the
+ * thread that calls exit; the first thread's, if it ends alone, by pthread_exit, too. */
+
+#define CALLERS_MOST 8
+#define EXIT_BYTES 64 /* of code, at most; the call is the last thing in it */
+
+static COLD void first_thread_ends(void *with)
+{
+    uintptr_t frames[CALLERS_MOST];
+    struct frames trace = {.most = CALLERS_MOST, .frames = frames};
+    (void)with;
+    if (!backtrace_cheap())
+        return;
+    thread_enters(THREAD_SAMPLES);
+    backtrace_fill(&trace);
+    thread_leaves(THREAD_SAMPLES);
+    bool exits = false;
+    for (unsigned i = 0; i < trace.count; i++)
+        exits |= frames[i] - (uintptr_t)exit < EXIT_BYTES;
+    if (exits && enter(0)) {
+        samples_end();
+        lock_release(&cacheless_lock);
+    }
+}
+
 /* ---- the start ---- */
+
+static size_t asks_libc; /* the thread that has libc call first_thread_ends, or 0; atomic */
+
+bool profile_asks_libc(void) { return load_relaxed(&asks_libc) == thread_number(); }
 
 COLD void profile_begin(void)
 {
@@ -130,6 +165,11 @@ COLD void profile_begin(void)
         "system's pages are not of 4 KiB\n";
     if ((policy.profile | policy.profile_rss) != 0 && !profile_switch(true))
         os_print_error(no_profile, sizeof no_profile - 1);
+    if (policy.profile != 0) {
+        store_relaxed(&asks_libc, thread_number());
+        os_at_thread_end(first_thread_ends);
+        store_relaxed(&asks_libc, 0);
+    }
     if (policy.guards_a_second != 0 && !guards_switch(policy.guards_a_second))
         os_print_error(no_guards, sizeof no_guards - 1);
 }

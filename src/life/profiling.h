@@ -23,6 +23,9 @@ bool profile_watch(void);
 /* Turns on what the options ask for at the process's start; says so where that can't be. */
 void profile_begin(void);
 
+/* Whether what the calling thread allocates is for that, and no part of the program. */
+bool profile_asks_libc(void);
+
 /* The number of guarded blocks a second has changed. False as for profile_switch. */
 bool guards_switch(size_t a_second);
 

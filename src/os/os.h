@@ -154,6 +154,10 @@ void os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)
 /* Has libc call this when the process ends by exit. Libc may allocate. */
 void os_at_end(void (*end)(void));
 
+/* Has libc call this when the calling thread ends, with its variables: in a thread that calls exit,
+ * or returns from main, before exit calls any function. Where this libc can. Libc may allocate. */
+void os_at_thread_end(void (*end)(void *));
+
 /* The kernel's number for this thread. */
 unsigned os_thread_id(void);
 

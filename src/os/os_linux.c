@@ -481,6 +481,18 @@ void os_at_end(void (*end)(void))
     atexit(end);
 }
 
+/* With it C++ has the destructors of a thread's variables called. */
+int thread_atexit(void (*end)(void *), void *with, void *of) __asm__("__cxa_thread_atexit_impl")
+    __attribute__((weak));
+
+void os_at_thread_end(void (*end)(void *))
+{
+    static int of_this_module;
+    ASSERT(lock_none_held());
+    if (thread_atexit != NULL)
+        thread_atexit(end, NULL, &of_this_module);
+}
+
 unsigned os_thread_id(void) { return (unsigned)CALL(SYS_gettid); }
 
 void os_print_error(const char *words, size_t length)

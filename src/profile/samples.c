@@ -453,6 +453,13 @@ bool samples_forget(const void *p)
     return sample != NULL;
 }
 
+void samples_end(void)
+{
+    lock_take(&profile.lock);
+    profile.ends = true;
+    lock_release(&profile.lock);
+}
+
 const struct site *samples_site_of(const void *p)
 {
     if (!lock_try(&profile.lock))

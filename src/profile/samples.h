@@ -93,6 +93,9 @@ double samples_in_use(void);
  * what is in use: else a profile that is written afterwards would not have it. */
 bool samples_forget(const void *p);
 
+/* The process ends: so does all that is freed from now on. */
+void samples_end(void);
+
 /* The site that allocated p, a sampled block in use; null where it is none, or another thread is at
  * work here. */
 const struct site *samples_site_of(const void *p);

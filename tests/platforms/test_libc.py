@@ -21,10 +21,12 @@ TEXT = {"memchr", "memcmp", "memcpy", "memmove", "memset", "strcmp", "strcspn", 
 TEXT |= {"strrchr", "strspn", "strstr"}
 CALLS = {
     # before the start's lock is taken, and after it
-    "os_linux": {"getauxval", "__register_atfork", "pthread_atfork", "atexit"},
+    "os_linux": {"getauxval", "__register_atfork", "pthread_atfork", "atexit"}
+    | {"__cxa_thread_atexit_impl"},
     "life": {"pthread_key_create", "pthread_getspecific", "pthread_setspecific"},
     "scavenger": {"pthread_create", "pthread_join", "pthread_sigmask", "sigfillset"}
     | {f"pthread_attr_{what}" for what in ("init", "destroy", "setstacksize")},
+    "profiling": {"exit"},  # its address: whether it is on the stack
     "malloc": BLOCKS_ARE_FILLED,
     "sites": BLOCKS_ARE_FILLED,
     "slow": BLOCKS_ARE_FILLED,

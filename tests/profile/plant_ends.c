@@ -1,6 +1,7 @@
 /* Keeps blocks and ends in one way or another: profile_plant_ends WORD... does what each word says,
  * in order. */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,31 @@ NOINLINE static void keep_in_child(void)
 {
     for (int i = 0; i < BLOCKS; i++)
         kept[1][i] = malloc(2000);
+}
+
+static void tidy(void)
+{
+    for (int i = 0; i < BLOCKS; i++)
+        free(kept[0][i]);
+}
+
+static pthread_t first;
+
+static void *tidy_afterwards(void *unused)
+{
+    pthread_join(first, NULL);
+    tidy();
+    _exit(7);
+    return unused;
+}
+
+/* The first thread ends, and the process does not. */
+static void leave(void)
+{
+    pthread_t other;
+    first = pthread_self();
+    if (pthread_create(&other, NULL, tidy_afterwards, NULL) == 0)
+        pthread_exit(NULL);
 }
 
 static void on_term(int number) { _exit(number); }
@@ -54,6 +80,12 @@ int main(int argc, char **argv)
             keep();
         else if (strcmp(*word, "fork") == 0)
             forks();
+        else if (strcmp(*word, "tidy") == 0)
+            atexit(tidy);
+        else if (strcmp(*word, "exit") == 0)
+            exit(6);
+        else if (strcmp(*word, "leave") == 0)
+            leave();
         else if (strcmp(*word, "handle") == 0)
             signal(SIGTERM, on_term);
         else if (strcmp(*word, "exec") == 0) {

@@ -87,6 +87,19 @@ def test_every_end(end: list[str], status: int, run: Run) -> None:
     assert heap_profile.read(run.folder / "x.heap").pid is not None
 
 
+@pytest.mark.parametrize(
+    ("end", "status", "kept"), [(["tidy"], 0, KEPT), (["tidy", "exit"], 6, KEPT), (["leave"], 7, 0)]
+)
+def test_what_is_freed_at_the_end(end: list[str], status: int, kept: int, run: Run) -> None:
+    """Was in use, if the process frees it because it ends. A search for leaks comes after that."""
+    assert run(*EVERY, "--profile=x.heap", run.plant, "keep", *end) == (status, "", "")
+    assert run.kept("x.heap", "keep") == kept
+    _, _, err = run("--leaks", "--profile=y.heap", run.plant, "keep", *end)
+    (line,) = err.splitlines()
+    assert "): nothing is lost; reachable " in line
+    assert run.kept("y.heap", "keep") == kept
+
+
 def test_a_service(run: Run) -> None:
     """That a supervisor ends."""
     process = run.start(*EVERY, "--profile", run.plant, "keep", "wait")
