@@ -14,6 +14,10 @@
 #include "report/backtrace.h"
 #include "sheet/profile.h"
 
+static bool were_closed; /* modules, while the recording runs; atomic */
+static bool changed;     /* which are closed, since the loader allocated; atomic */
+static uintptr_t loader_start, loader_bytes; /* atomic; 0: not known */
+
 static inline struct tape *tape_mine(void)
 {
     struct sampler *sampler = cache_current()->sampler;
@@ -51,6 +55,11 @@ static void text_write(struct tape *tape, const char *text, size_t bytes)
 static SLOW void path_write_new(struct tape *tape, unsigned path, uintptr_t *frames, unsigned count)
 {
     struct modules_met met;
+    struct module loader;
+    if (load_relaxed(&loader_bytes) == 0 && module_loader(&loader)) {
+        store_relaxed(&loader_start, loader.start);
+        store_relaxed(&loader_bytes, loader.end - loader.start);
+    }
     modules_meet(&met, frames, count);
     if (lock_enter(&cacheless_lock)) {
         modules_see(&met, frames, count);
@@ -64,6 +73,39 @@ static SLOW void path_write_new(struct tape *tape, unsigned path, uintptr_t *fra
         store_relaxed(&one->recorded, paths_generation());
     }
     path_write(tape, path, frames, count);
+}
+
+/* The loader allocates as it opens a module. */
+static SLOW void loader_calls(void)
+{
+    if (!modules_closed() && !load_relaxed(&changed))
+        return;
+    store_relaxed(&were_closed, true);
+    store_relaxed(&changed, false);
+    paths_read_anew();
+}
+
+/* Of calls where other modules lay once; else 0. */
+static SLOW uint64_t modules_of(const uintptr_t *frames, unsigned count)
+{
+    uintptr_t told_apart[FRAMES_READ];
+    struct modules_met met;
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < count; i++) {
+        uintptr_t frame = frames[i];
+        FORGET(frame); /* no call of memcpy */
+        told_apart[i] = frame;
+    }
+    modules_meet(&met, frames, count);
+    if (lock_enter(&cacheless_lock)) {
+        modules_see(&met, told_apart, count);
+        lock_release(&cacheless_lock);
+    }
+    if (modules_closed())
+        store_relaxed(&changed, true);
+    for (unsigned i = 0; i < count; i++)
+        sum += mixed(told_apart[i] - frames[i]) * (2 * i + 1);
+    return sum;
 }
 
 /* A stack that is read. */
@@ -122,7 +164,9 @@ static SLOW unsigned path_read(struct tape *tape, struct caller from)
     struct reading reading = {tape, 0, 0};
     if (path_to_check(tape) || !stack_walk(tape, from, frames, stacks, FRAMES_READ, &trace.count))
         stack_unwind(&trace, &reading, from);
-    struct stack_read stack = {trace.count, reading.unwound, frames, stacks};
+    struct stack_read stack = {trace.count, reading.unwound, frames, stacks, 0};
+    if (unlikely(load_relaxed(&were_closed)))
+        stack.modules = modules_of(frames, trace.count);
     struct stack_kept kept;
     bool is_new;
     unsigned path = path_enter(tape, from, &stack, &kept, &is_new);
@@ -217,6 +261,8 @@ void recorded_end(enum event_kind kind, void *p, size_t n, size_t align, struct 
         unnoted_add(p);
         return;
     }
+    if (unlikely((uintptr_t)from.code - load_relaxed(&loader_start) < load_relaxed(&loader_bytes)))
+        loader_calls();
     struct tape *tape = tape_mine();
     unsigned path = likely(tape != NULL) ? path_of(tape, from) : PATH_NONE;
     bool simple = likely(tape != NULL) && likely(align <= 1) && likely(n <= UINT32_MAX);

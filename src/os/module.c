@@ -23,11 +23,32 @@ bool module_at(uintptr_t address, struct module *found)
     return true;
 }
 
+bool module_is_at(uintptr_t address, const void *tables)
+{
+    struct dl_find_object object;
+    return _dl_find_object((void *)address, &object) == 0 && object.dlfo_eh_frame == tables;
+}
+
+bool module_loader(struct module *found) { return module_at(_r_debug.r_ldbase, found); }
+
 #else
 
 bool module_at(uintptr_t address, struct module *found)
 {
     (void)address;
+    (void)found;
+    return false;
+}
+
+bool module_is_at(uintptr_t address, const void *tables)
+{
+    (void)address;
+    (void)tables;
+    return false;
+}
+
+bool module_loader(struct module *found)
+{
     (void)found;
     return false;
 }

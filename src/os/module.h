@@ -16,6 +16,13 @@ struct module {
  * the shared library. */
 bool module_at(uintptr_t address, struct module *found);
 
+/* Whether a module with these tables has the address: another one may, at another time. Also of a
+ * module that another thread may be closing. */
+bool module_is_at(uintptr_t address, const void *tables);
+
+/* The loader itself; false as for module_at. */
+bool module_loader(struct module *found);
+
 /* The part of a module that has the code at an address, in whole pages. */
 struct module_part {
     uintptr_t start, end;

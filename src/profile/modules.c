@@ -223,6 +223,15 @@ static const struct seen_module *module_of(const struct modules_met *met, uintpt
     return one;
 }
 
+bool modules_closed(void)
+{
+    static uintptr_t closed; /* a sum over these; atomic */
+    uintptr_t sum = 0;
+    for (const struct seen_module *one = modules_seen(); one != NULL; one = one->next)
+        sum += module_is_at(one->start, one->tables) ? 0 : mixed((uintptr_t)one);
+    return __atomic_exchange_n(&closed, sum, __ATOMIC_RELAXED) != sum;
+}
+
 /* Few calls of a stack are in another module than their callers. */
 bool modules_see(const struct modules_met *met, uintptr_t *frames, unsigned count)
 {

@@ -52,6 +52,10 @@ void modules_meet(struct modules_met *met, const uintptr_t *frames, unsigned cou
  * Thread safe. The caller holds a cache's lock or its like (os/rank.h). */
 bool modules_see(const struct modules_met *met, uintptr_t *frames, unsigned count);
 
+/* Whether other modules of those that were noted are closed now than when this was asked last:
+ * their addresses may be others' soon. Without a lock. */
+bool modules_closed(void);
+
 /* Bytes of metadata for these, for ever. */
 size_t modules_bytes(void);
 

@@ -107,6 +107,14 @@ COLD void paths_forget(void)
     generation++;
 }
 
+COLD void paths_read_anew(void)
+{
+    os_purge(steps, STEPS_BYTES);
+    os_purge(by_walk, BY_WALK_BYTES);
+    os_purge(local_steps, LOCAL_STEPS_BYTES);
+    add_relaxed(&changes, 1);
+}
+
 unsigned paths_generation(void) { return generation; }
 
 #define MIX ((uint64_t)0x9e3779b97f4a7c15)
@@ -420,7 +428,7 @@ static unsigned number_new(void)
 
 static uint64_t stack_key(const struct stack_read *stack, const struct stack_kept *kept)
 {
-    uint64_t key = kept->whole ? 2 : 3;
+    uint64_t key = stack->modules + (kept->whole ? 2 : 3);
     for (unsigned i = 0; i < kept->inner; i++)
         key = mixed_with(key, stack->frames[i]);
     for (unsigned i = stack->count - kept->outer; i < stack->count; i++)

@@ -24,6 +24,10 @@ struct caller {
 bool paths_start(void);
 void paths_forget(void);
 
+/* Modules were closed: what was learned of stacks may be wrong where others come to lie. The paths
+ * keep their numbers. */
+void paths_read_anew(void);
+
 /* The number of the path; false where its stack is to be read. */
 bool path_known(struct tape *tape, struct caller from, unsigned *path);
 
@@ -39,6 +43,7 @@ bool path_to_check(const struct tape *tape);
 struct stack_read {
     unsigned count, unwound; /* calls, and those of them that were not known from before */
     const uintptr_t *frames, *stacks;
+    uint64_t modules; /* tells it apart from one of calls at these addresses in other modules */
 };
 
 /* Reads the stack by what was seen of its functions before, in a small part of the time that

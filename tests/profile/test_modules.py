@@ -65,9 +65,15 @@ def test_closed_and_lost(command: Command, plugs: list[str], tmp_path: Path) -> 
 
 
 def test_closed_in_a_recording(command: Command, plugs: list[str], tmp_path: Path) -> None:
-    run(command, "record", "-o", "x.recording", "--", *plugs[:3], folder=tmp_path)
+    again = [*plugs[1:3], *plugs[1:5], *plugs[3:5]]
+    words = ["record", "-o", "x.recording", "--", *plugs, *again]
+    done = run(command, *words, folder=tmp_path)
+    addresses = re.findall("^0x[0-9a-f]+$", done.stdout, re.M)
+    assert len(addresses) == 6 and len(set(addresses)) == 1, "they lay at different addresses"
     done = run(command, "trace", "x.recording", folder=tmp_path)
-    assert re.search(r"32\.0 MiB +\d+\.\d +2,048  plug_first \(plug\.c:\d+\) < main", done.stdout)
+    for name in "first", "second":
+        row = rf"96\.0 MiB +\d+\.\d +6,144  plug_{name} \(plug\.c:\d+\) < main"
+        assert re.search(row, done.stdout), done.stdout
 
 
 def test_elsewhere(command: Command, plugs: list[str], tmp_path: Path) -> None:
