@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hakmem import look, rights, ring
+from hakmem import look, perf_map, rights, ring
 from hakmem.arguments import USAGE_ERROR, number
 from hakmem.folders import Folder
 from hakmem.hint import hint
@@ -397,6 +397,7 @@ class Recorder:
                     "ticks": new.ticks,
                     "time": new.time,
                     "started": time.time(),
+                    "begun": perf_map.started(new.process),
                     "cpus": os.cpu_count(),
                 },
             )

@@ -232,9 +232,10 @@ def _check(kind: bytes, facts: Any) -> None:
     if kind == b"PROC":
         if facts["tick_shift"] > 32 or not all(type(word) is str for word in facts["command"]):
             raise ValueError
-        started = facts.get("started", 0)
-        if type(started) not in (int, float) or not 0 <= started < 2**63:
-            raise ValueError
+        for name in "started", "begun":
+            when = facts.get(name, 0)
+            if type(when) not in (int, float) or not 0 <= when < 2**63:
+                raise ValueError
     elif kind == b"DONE":
         if type(facts.get("time", 0)) is not int:
             raise ValueError

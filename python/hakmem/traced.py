@@ -197,8 +197,9 @@ def traced(
 
 def _written(process: Process) -> tuple[float, float]:
     """When its files were: the recorder may find a process somewhat late."""
-    started: float = process.facts.get("started", 0.0)
-    return started - FOUND_LATE, process.file.stat().st_mtime + FOUND_LATE
+    begun: float = process.facts.get("begun", 0.0)  # missing in older recordings
+    first = begun - perf_map.SLACK if begun else process.facts.get("started", 0.0) - FOUND_LATE
+    return first, process.file.stat().st_mtime + FOUND_LATE
 
 
 def lifetimes_of(every: Sequence[Traced]) -> tuple[Lifetimes, ...]:

@@ -27,6 +27,25 @@ class Service {
 }
 new Service().serves();
 """
+LINES = """\
+const kept = [];
+function keepsBuffer(n) {
+  const size = 2 ** n;
+  kept.push(Buffer.allocUnsafeSlow(size).fill(1));
+  return size;
+}
+function serves() {
+  let sum = 0;
+  sum += keepsBuffer(20);
+  sum -= 1;
+  sum += keepsBuffer(21);
+  return sum;
+}
+for (const one of [keepsBuffer, serves]) %PrepareFunctionForOptimization(one);
+serves();
+for (const one of [keepsBuffer, serves]) %OptimizeFunctionOnNextCall(one);
+for (let i = 0; i < 16; i++) serves();
+"""
 JAVA = """\
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -92,6 +111,25 @@ def test_node(command: Command, maps: list[Path], option: str, tmp_path: Path) -
     assert near(peak(tmp_path / "x.heap", "keepsBuffer", "serves", "(top level)"), KEPT)
     text = run(command, "profile", "--text", "--by", "peak", "x.heap", folder=tmp_path)
     assert re.search(r" keepsBuffer \(keeps\.js:2\)\n +serves \(keeps\.js:4\)\n", text)
+
+
+def test_lines_of_node(command: Command, tmp_path: Path) -> None:
+    """Of functions that are compiled, each call has its line."""
+    (tmp_path / "lines.js").write_text(LINES)
+    words = ["--perf-prof", "--interpreted-frames-native-stack", "--allow-natives-syntax"]
+    node = [needed("node"), *words, "--no-turbo-inlining", "lines.js"]
+    run(command, "run", "--profile=x.heap", *EXACT, *node, folder=tmp_path)
+    text = run(
+        command, "profile", "--text", "--by", "peak", "--top", "50", "x.heap", folder=tmp_path
+    )
+    for line in (9, 11):
+        assert re.search(rf" keepsBuffer \(lines\.js:4\)\n +serves \(lines\.js:{line}\)\n", text), (
+            text
+        )
+    run(command, "record", "-o", "x.recording", "--", *node, folder=tmp_path)
+    text = run(command, "trace", "--top", "50", "x.recording", folder=tmp_path)
+    # Paths that differ so far out count as one (record/paths.h).
+    assert re.search(r" keepsBuffer \(lines\.js:4\) < serves \(lines\.js:(9|11)\) < ", text)
 
 
 def test_node_in_a_recording(command: Command, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.profile.planted import Planted, by_function, functions, named, near, 
 from tests.watch.watched import Command
 
 KEPT = 64 * 2**20  # in blocks that are all sampled
+EXACT = ["-o", "profile_rate=16K", "-o", "profile_samples=0"]
 PYTHON = f"""\
 kept = []
 def leaks():
@@ -83,8 +84,7 @@ def test_python(command: Command, option: str, tmp_path: Path) -> None:
     """What it writes names its trampolines, which are left out beside the functions."""
     program = tmp_path / "program.py"
     program.write_text(PYTHON)
-    exact = ["-o", "profile_rate=16K", "-o", "profile_samples=0"]
-    words: list[str | Path] = ["--profile=x.heap", *exact, python(option), "-X", option, program]
+    words: list[str | Path] = ["--profile=x.heap", *EXACT, python(option), "-X", option, program]
     done = subprocess.run(
         ["/bin/sh", command.path, "run", *words], cwd=tmp_path, capture_output=True, text=True
     )
@@ -180,7 +180,75 @@ def test_a_dump_of_another_process(tmp_path: Path) -> None:
         found, notes = read_of(tmp_path, written=written)
         assert (found == ["b"], "another process" in notes) == (read, not read)
         assert read_of(tmp_path, name, written=written) == (["b"], ""), "it was mapped"
+        made = tmp_path / "tmp/perf-7.map"
+        made.write_text("10 8 a\n")
+        os.utime(made, (1000, 1000))
+        found, notes = read_of(tmp_path, written=written)
+        assert ("a" in found, "perf-7.map: is of another process" in notes) == (read, not read)
+        made.unlink()
     file.write_bytes(dump(8))
     found, notes = read_of(tmp_path)
     assert not found and "another process" in notes
     assert read_of(tmp_path, name) == (["b"], ""), "its number may be that of another namespace"
+
+
+def lines_of(*entries: tuple[int, int, bytes], at: int = 32) -> bytes:
+    """A record of a jitdump: the lines of the code at that address."""
+    table = b"".join(
+        perf_map.LINE.pack(start, line, 0) + name + b"\0" for start, line, name in entries
+    )
+    size = perf_map.RECORD.size + perf_map.LINES.size + len(table)
+    head = perf_map.RECORD.pack(perf_map.HAS_LINES, size, 1)
+    return head + perf_map.LINES.pack(at, len(entries)) + table
+
+
+def test_lines(tmp_path: Path) -> None:
+    """Of the code that follows, by the address of the call; code that moves takes them along."""
+    whole = dump(7)
+    head, loaded = whole[: perf_map.HEAD.size], whole[perf_map.HEAD.size :]
+    table = lines_of((32, 4, b"a.x"), (36, 9, b"\xff"), (35, 8, b"inlined.x"))
+    other = lines_of((16, 1, b"other.x"), at=16)
+    move = perf_map.MOVED.pack(7, 7, 0, 32, 64, 8, 1)
+    moved = perf_map.RECORD.pack(perf_map.IS_MOVED, perf_map.RECORD.size + len(move), 2) + move
+    file = tmp_path / "jit-7.dump"
+    file.write_bytes(head + other + table + loaded + moved)
+    made = perf_map.read(file)
+    for start in 32, 64:
+        lines = [made.function(start + at) for at in (0, 2, 3, 4, 7)]
+        assert [(file, line) for _, file, line in filter(None, lines)] == [
+            ("a.x", 4), ("a.x", 4), ("inlined.x", 8), ("a.x", 9), ("a.x", 9)
+        ]  # fmt: skip
+    file.write_bytes(head + table[:-1] + loaded)
+    perf_map.read(file)  # whatever it says
+
+
+@x86_64
+def test_a_map_of_an_earlier_process(command: Command, planted: Planted, tmp_path: Path) -> None:
+    """That had the number of a process whose code has no names: a line says so."""
+    heap, names = tmp_path / "x.heap", tmp_path / "names.map"
+    program = planted.programs / "profile_plant_made"
+    done = subprocess.run(
+        ["/bin/sh", command.path, "run", "--profile=x.heap", *EXACT, program, names],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    profile = heap_profile.read(heap)
+    began, ended = profile.started, heap.stat().st_mtime
+    assert began - 1 <= names.stat().st_mtime <= ended + 1
+    left = Path(f"/tmp/perf-{profile.pid}.map")
+    try:
+        shutil.copy(names, left)
+        os.utime(left, (ended, ended))
+        done = command("profile", "--text", str(heap))
+        assert done.stderr == "" and " first (one.py)" in done.stdout
+        os.utime(left, (began - 100, began - 100))
+        done = command("profile", "--text", str(heap))
+        assert " first (one.py)" not in done.stdout
+        assert done.stderr == (
+            f"hakmem profile: {left}: is of another process with this number, which ended before "
+            "this one began: it is not read\n"
+        )
+    finally:
+        left.unlink()
