@@ -113,13 +113,13 @@ def _place(held: Held) -> str:
 def _grown(before: Sheet, now: Sheet, seen: Seen | None, seconds: float) -> str:
     grown = now.live - before.live
     if grown <= 0:
-        return f"In {seconds:g} seconds the blocks in use did not grow."
+        return f"In {_seconds(seconds)} the blocks in use did not grow."
     most = [] if seen is None else seen.grown(1)
     if most:
         by = f"most of it was allocated by {_place(most[0])} (estimate {size(most[0].grown)})"
     else:
         by = f"'hakmem profile {now.pid}' shows which code allocates"
-    return f"In {seconds:g} seconds the blocks in use grew by {size(grown)}; {by}."
+    return f"In {_seconds(seconds)} the blocks in use grew by {size(grown)}; {by}."
 
 
 def _try(found: why.Why, arguments: argparse.Namespace) -> tuple[dict[str, Any], str]:
@@ -140,3 +140,7 @@ def _try(found: why.Why, arguments: argparse.Namespace) -> tuple[dict[str, Any],
         f"{size(after.resident)} resident."
     )
     return {"purge": "done", "resident": after.resident}, line
+
+
+def _seconds(number: float) -> str:
+    return f"{number:g} second{'' if number == 1 else 's'}"
