@@ -80,12 +80,3 @@ def test_a_goal_s_name_stands_alone() -> None:
     assert len(set(named)) == len(named)
     assert not [name for name, _ in named if name.startswith("the same")]
 
-
-def test_damaged_content_is_found(suite: Path) -> None:
-    """A floor gives everybody the same block: the stamps tell."""
-    floor = suite.parent / "libfloor_nothing.so"
-    line = [str(suite), "random-1000-64", "--check", "1", "--scale", SCALE]
-    environment = {**os.environ, "LD_PRELOAD": str(floor)}
-    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=SECONDS)
-    assert done.returncode == 4, done
-    assert "not those written" in done.stderr
