@@ -383,7 +383,7 @@ def test_a_small_bench(bench: Bench) -> None:
     assert again.returncode == 2
     assert "--resume here" in again.stderr
     file = bench.folder / "here" / "results.json"
-    shown = bench("--show", file, "--out", file / "below")
+    shown = bench("report", file, "--out", file / "below")
     assert shown.returncode == 2
     assert re.fullmatch(r"hakmem bench: \S+: Not a directory\n", shown.stderr)
 

@@ -386,7 +386,7 @@ def test_other_files_are_refused(command: Path, tmp_path: Path) -> None:
     half = tmp_path / "half.json.gz"
     half.write_bytes(gzip.compress(b'{"schema": 1}' * 99)[:20])
     for file in (other, half, tmp_path / "missing.json"):
-        done = subprocess.run([command, "bench", "--show", file], capture_output=True, text=True)
+        done = subprocess.run([command, "bench", "report", file], capture_output=True, text=True)
         assert done.returncode == 2
         assert done.stderr.startswith(f"hakmem bench: report {file}: ")
 
