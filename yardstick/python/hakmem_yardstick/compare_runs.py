@@ -62,8 +62,8 @@ class Comparison:
     on_run: Callable[[Run], None] = lambda run: None
     started: Callable[[int], None] = lambda pid: None
     """Is told the PID of each run."""
-    until: Until = field(default_factory=Until)
     results: Results = field(init=False)
+    until: Until = field(init=False, default_factory=Until)
     stopped: str = field(init=False, default="")
     """Why there are no more rounds."""
     error: float = field(init=False, default=1 - stats.CONFIDENCE)

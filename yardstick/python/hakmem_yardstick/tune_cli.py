@@ -225,12 +225,12 @@ class Tuning:
             figure=self.asked.figure, service=self.service,
         )  # fmt: skip
         with self._display() as display:
-            display.follow(duels)
             display.step("a first run on each, to see that it is active")
             duels.prove()
             for name, why in duels.left_out.items():
                 self._say(f"left out: {name}: {why}")
             began = time.monotonic()
+            duels.on_run = lambda run: display.step(f"a first round: {run.allocator} is done")
             duels.run(Until(rounds=1))
             took = time.monotonic() - began
             self._refuse_failed(duels)
@@ -239,6 +239,7 @@ class Tuning:
             rounds = max(duels.least_rounds + OUTLIERS, min(rounds, MOST_ROUNDS))
             if rounds * took > 90 * self.arguments.minutes:
                 self._say(f"fewer than {rounds} rounds can show nothing: {duration(rounds * took)}")
+            display.follow(duels)
             duels.run(Until(rounds=rounds))
         self._refuse_failed(duels)
         return duels
