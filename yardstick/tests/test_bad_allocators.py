@@ -1,14 +1,11 @@
 """Rows see what they are made to see: each runs on an allocator that does just that wrong."""
 
-import json
-import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-SECONDS = 300
+from yardstick.tests.rows import figures, run
 
 # Blocks come one after another, small ones SPACING bytes apart, from memory that is never used
 # again; realloc loses the content. With TWICE, each so manieth block is that of the call before.
@@ -49,31 +46,15 @@ def allocator(spacing: int, folder: Path, twice: int = 0) -> Path:
     return library
 
 
-def run(suite: Path, preload: Path, row: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [suite, row, *options],
-        env={**os.environ, "LD_PRELOAD": str(preload)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-
-
-def threads_a_line(done: subprocess.CompletedProcess[str]) -> float:
-    assert done.returncode == 0, done
-    told: dict[str, Any] = json.loads(done.stdout)
-    return float(told["figures"]["threads-a-line"]["value"])
-
-
 @pytest.mark.parametrize("row", ["share-active-2t", "share-passive-2t"])
 def test_lines_of_one_thread_are_not_shared(row: str, suite: Path, tmp_path: Path) -> None:
-    assert threads_a_line(run(suite, allocator(64, tmp_path), row, "--scale", "0.05")) == 1
+    assert figures(run(suite, allocator(64, tmp_path), row, "--scale", "0.05"))["threads-a-line"] == 1
 
 
 def test_dealt_neighbours_share_lines(suite: Path, tmp_path: Path) -> None:
     """All but one of them are still there after a single turn."""
     done = run(suite, allocator(8, tmp_path), "share-passive-2t", "--iterations", "1")
-    assert threads_a_line(done) > 1.5
+    assert figures(done)["threads-a-line"] > 1.5
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ is alarms.py's to measure, and of simulated noise test_stats.py's.
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -257,3 +259,28 @@ def test_wrong_usage(
     assert said.status == 2
     assert expected in said.err
     assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "following"),
+    [
+        ("compare --rounds 8 --measures time glibc hakmem -- true", "next: 'hakmem tune -- true'"),
+        ("bench --rows pair-64 --vs glibc --rounds 1 --scale 0.01 --out here",
+         "next: open here/report.html in a browser"),
+    ],
+)  # fmt: skip
+def test_a_terminal_sees_how_far_it_is_and_what_to_do_next(
+    compare: Compare, words: str, following: str
+) -> None:
+    done = subprocess.run(
+        ["script", "-qec", f"stty cols 120; {compare.hakmem} {words}", "/dev/null"],
+        cwd=compare.folder,
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"\d+ of about \d+ runs \d+ \w+ left", done.stdout)
+    assert done.stdout.splitlines()[-1].startswith(following)
