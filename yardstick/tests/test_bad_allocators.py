@@ -48,7 +48,8 @@ def allocator(spacing: int, folder: Path, twice: int = 0) -> Path:
 
 @pytest.mark.parametrize("row", ["share-active-2t", "share-passive-2t"])
 def test_lines_of_one_thread_are_not_shared(row: str, suite: Path, tmp_path: Path) -> None:
-    assert figures(run(suite, allocator(64, tmp_path), row, "--scale", "0.05"))["threads-a-line"] == 1
+    done = run(suite, allocator(64, tmp_path), row, "--scale", "0.05")
+    assert figures(done)["threads-a-line"] == 1
 
 
 def test_dealt_neighbours_share_lines(suite: Path, tmp_path: Path) -> None:

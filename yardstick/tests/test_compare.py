@@ -282,5 +282,5 @@ def test_a_terminal_sees_how_far_it_is_and_what_to_do_next(
         timeout=600,
     )
     assert done.returncode == 0, done.stdout
-    assert re.search(r"\d+ of about \d+ runs \d+ \w+ left", done.stdout)
+    assert re.search(r"\d+ of about \d+ runs, \d+ \w+ left", done.stdout)
     assert done.stdout.splitlines()[-1].startswith(following)

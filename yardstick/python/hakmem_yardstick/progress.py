@@ -1,5 +1,5 @@
-"""What is shown while something is measured: a bar with the time left on a terminal, and plain lines
-elsewhere."""
+"""What is shown while something is measured: a bar with the time left on a terminal, and plain
+lines elsewhere."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class Display:
         """`left` and `used` in seconds, from which the bar is drawn."""
         total = round(done * (1 + left / used)) if used > 0 and done else None
         runs = f"{done} of about {total} runs" if total else f"{done} runs"
-        self._show(where, f"{runs} {duration(left)} left", done, total)
-        quiet = self.console.is_terminal or not self._plain
-        if not quiet and (always or time.monotonic() - self._last > _SECONDS):
+        self._show(where, f"{runs}, {duration(left)} left", done, total)
+        lines = self._plain and not self.console.is_terminal
+        if lines and (always or time.monotonic() - self._last > _SECONDS):
             self._last = time.monotonic()
             self.say(f"{where}  {runs} done, about {duration(left)} left")
 
