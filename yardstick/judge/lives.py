@@ -100,7 +100,8 @@ def _of_orders(kib: Mapping[tuple[str, str], float], moment: str) -> float:
 
 def _compiled(name: str, source: str, *words: str) -> Callable[[Path, Mapping[str, int]], None]:
     def make(folder: Path, _sizes: Mapping[str, int]) -> None:
-        command = [*words, "-O2", "-pthread", "-o", folder / name, SCRIPTS / source]
+        command: list[str | Path] = [*words, "-O2", "-pthread", "-o", folder / name]
+        command.append(SCRIPTS / source)
         subprocess.run(command, env=CLIENT, check=True, capture_output=True)
 
     return make

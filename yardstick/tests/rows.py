@@ -21,9 +21,7 @@ def run(
     if preload is not None:
         environment["LD_PRELOAD"] = str(preload)
     command = [str(suite), row, *options]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=SECONDS
-    )
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS)
 
 
 def figures(done: subprocess.CompletedProcess[str]) -> dict[str, float]:

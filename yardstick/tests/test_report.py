@@ -120,7 +120,7 @@ class Runs:
         }
 
     def best(self, row: str, measure: str) -> str:
-        peers = [a["name"] for a in self.record["allocators"] if a["kind"] == "peer"]
+        peers: list[str] = [a["name"] for a in self.record["allocators"] if a["kind"] == "peer"]
         found = {name: values for name in peers if (values := self.values(row, name, measure))}
         return min(found, key=lambda name: median(found[name].values()))
 

@@ -73,4 +73,3 @@ def test_a_goal_s_name_stands_alone() -> None:
     named = [(goal.name, goal.measure) for goal in goals.read()]
     assert len(set(named)) == len(named)
     assert not [name for name, _ in named if name.startswith("the same")]
-

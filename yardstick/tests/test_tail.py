@@ -71,4 +71,3 @@ def test_calls_that_wait_are_slow_by_the_clock_alone(
     told = figures(run(suite, slow("free", "rest"), "tail-mixed", "--scale", "0.01"))
     assert told["p99.9"] > 0.98 * SLOW_NS
     assert told["cpu-p99.9"] < SLOW_NS / 2
-
