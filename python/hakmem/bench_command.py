@@ -115,19 +115,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a run that takes longer counts as a hang",
     )
     add("--list", action="store_true", help="print the rows that would be run, and run nothing")
-    add(
-        "--show",
-        metavar="FILE",
-        type=Path,
-        help="print the tables and write the report of FILE, as 'report FILE' does",
-    )
 
 
 def _take_words(arguments: argparse.Namespace) -> None:
     """The words that are no options, as what they mean. Raises WrongUse."""
-    words = arguments.words
+    words, arguments.show = arguments.words, None
     if words[:1] == [REPORT]:
-        if len(words) != 2 or arguments.show is not None:
+        if len(words) != 2:
             raise WrongUse(
                 "expected one file after report, as in: hakmem bench report results.json"
             )

@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def allocators() -> list[str]:
     """The names that it knows."""
-    return list(extras.loaded("allocators").comparable())
+    return list(extras.loaded("allocators").names())
 
 
 EXAMPLE = "as in: hakmem compare glibc hakmem -- ls -l"

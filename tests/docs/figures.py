@@ -2,7 +2,7 @@
 """Compares each figure of README.md with the page that it comes from.
 
 A claim is a sentence of the README with names in the place of its figures, and where each figure
-stands: a table of a page, its row and its column. A figure of the README that no claim covers, and
+stands: a pattern in a page. A figure of the README that no claim covers, and
 that is no name (Debian 12, x86-64), is an error too. The tables of the benchmarks are made by
 yardstick/tools/baseline.py, and yardstick/tests/test_baseline.py compares them.
 
@@ -17,7 +17,6 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BASELINE = "docs/performance.md"
 PROGRAMS = "docs/programs.md"
 GROWING = "docs/guide/growing-service.md"
 SERVERS = "docs/guide/servers.md"
@@ -28,7 +27,6 @@ NAMES = re.compile(
     r"|100 MB on a bare Debian"  # which tools/setup says before it begins
 )
 
-Row = dict[str, str]
 Figures = Callable[[], dict[str, str]]
 
 
@@ -37,35 +35,7 @@ def text(page: str) -> str:
     return (ROOT / page).read_text()
 
 
-def cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split(" | ")]
-
-
-@cache
-def rows(page: str) -> dict[str, Row]:
-    """Of all tables of a page, each row by its first cell."""
-    found: dict[str, Row] = {}
-    head: list[str] = []
-    for line in text(page).splitlines():
-        if not line.startswith("| "):
-            head = head if line.startswith("|") else []
-        elif not head:
-            head = cells(line)
-        else:
-            found.setdefault(cells(line)[0], dict(zip(head, cells(line), strict=False)))
-    return found
-
-
-def number(cell: str) -> str:
-    """Without emphasis, marks, interval and note."""
-    return re.sub(r"[*_\\▼▲≈]", "", cell).split("(")[0].strip()
-
-
-def baseline(row: str, column: str) -> str:
-    return number(rows(BASELINE)[row][column])
-
-
-def named(pattern: str, page: str = BASELINE) -> str:
+def named(pattern: str, page: str) -> str:
     """The group of the pattern in a page, wherever its lines break."""
     found = re.search(pattern.replace(" ", r"\s+"), text(page), re.MULTILINE)
     if found is None:
@@ -73,22 +43,7 @@ def named(pattern: str, page: str = BASELINE) -> str:
     return found[1]
 
 
-def later_run() -> dict[str, str]:
-    time, peak = "Real programs, time", "Real programs, peak memory"
-    return {
-        "time": baseline("all rows, time", "hakmem"),
-        "peak": baseline("all rows, peak memory", "hakmem"),
-        "programs": baseline(time, "hakmem"),
-        "their_peak": baseline(peak, "hakmem"),
-        "mimalloc": baseline(time, "mimalloc2"),
-        "its_peak": baseline(peak, "mimalloc2"),
-    }
-
-
 CLAIMS: dict[str, Figures] = {
-    "had {time} of the best time and {peak} of the best peak memory over all workloads, and "
-    "{programs} and {their_peak} in real programs, where mimalloc 2 had {mimalloc} and "
-    "{its_peak}": later_run,
     "has {left} of {full} MiB left](docs/guide/growing-service.md#5-give-memory-back-now) "
     "({jemalloc} with jemalloc)": lambda: {
         "left": named(r"^a second after them +(\d+) MiB", GROWING),

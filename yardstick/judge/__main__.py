@@ -34,6 +34,7 @@ from hakmem_yardstick.model import OURS, Allocator, Kind, Results
 from hakmem_yardstick.progress import Display
 from hakmem_yardstick.schedule import Plan
 from hakmem_yardstick.session import Session
+from hakmem_yardstick.sheet import show
 from hakmem_yardstick.store import Store
 from yardstick.judge import builds, place, verdicts
 from yardstick.judge.parts import FULL, QUICK, Part, parts
@@ -106,7 +107,9 @@ def _say(told: Told, names: Sequence[str], console: Console) -> None:
     def say(text: str = "") -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    say("\n" + verdicts.table(told.lines) + "\n")
+    say()
+    show(verdicts.sheet(told.lines), console)
+    say()
     for row, why in told.missing.items():
         say(f"left out: {row}: {why}")
     for row, why in told.failed.items():

@@ -98,30 +98,20 @@ def _of_orders(kib: Mapping[tuple[str, str], float], moment: str) -> float:
     return math.exp(sum(math.log(kib[order, moment]) for order in ORDERS) / len(ORDERS))
 
 
-def _compile_life(folder: Path, _sizes: Mapping[str, int]) -> None:
-    flags: list[str | Path] = [
-        "-O2",
-        "-D_GNU_SOURCE",
-        "-pthread",
-        "-fno-builtin",
-        "-o",
-        folder / "life",
-    ]
-    _compile(["gcc", *flags, SCRIPTS / "life.c"])
+def _compiled(name: str, source: str, *words: str) -> Callable[[Path, Mapping[str, int]], None]:
+    def make(folder: Path, _sizes: Mapping[str, int]) -> None:
+        command: list[str | Path] = [*words, "-O2", "-pthread", "-o", folder / name]
+        command.append(SCRIPTS / source)
+        subprocess.run(command, env=CLIENT, check=True, capture_output=True)
+
+    return make
 
 
-def _compile_service(folder: Path, _sizes: Mapping[str, int]) -> None:
-    flags: list[str | Path] = ["-std=c++20", "-O2", "-pthread", "-o", folder / "service"]
-    _compile(["g++", *flags, SCRIPTS / "service.cc"])
-
-
-def _compile(words: Sequence[str | Path]) -> None:
-    subprocess.run(words, env=CLIENT, check=True, capture_output=True)
-
-
+_LIFE = _compiled("life", "life.c", "gcc", "-D_GNU_SOURCE", "-fno-builtin")
+_SERVICE = _compiled("service", "service.cc", "g++", "-std=c++20")
 LIFE = tuple(
     row(name, f"A life with {what}", _pattern(name), {"mib": 72}, packages="gcc libc6-dev",
-        executables="gcc sh", proof="@INPUTS@/life", of="life", make=_compile_life, extra=EXTRA,
+        executables="gcc sh", proof="@INPUTS@/life", of="life", make=_LIFE, extra=EXTRA,
         judged=JUDGED)
     for name, what in PATTERNS.items()
 )  # fmt: skip
@@ -161,29 +151,16 @@ def _asked(command: Callable[[Place], list[str | Path]]) -> Run:
         def word(text: str) -> Step:
             return lambda: service.run(*ask, text)
 
-        return _lived(
-            place,
-            service,
-            load=word("load"),
-            free=word("free"),
-            light=word("light"),
-            check=word("ready"),
-        )
+        steps = {what: word(what) for what in ("load", "free", "light")}
+        return _lived(place, service, check=word("ready"), **steps)
 
     return run
 
 
 def _script(interpreter: str, *words: str) -> Run:
     *options, script = words[0].split()
-    return _asked(
-        lambda place: [
-            found(interpreter),
-            *options,
-            SCRIPTS / script,
-            *words[1:],
-            str(place.sizes["size"]),
-        ]
-    )
+    start: list[str | Path] = [*options, SCRIPTS / script, *words[1:]]
+    return _asked(lambda place: [found(interpreter), *start, str(place.sizes["size"])])
 
 
 def _flushed(*how: str) -> Run:
@@ -348,7 +325,7 @@ SERVICES = (
     _service("c++", "Sixteen threads with sessions, of which others free a part",
         _asked(lambda place: [place.inputs / "service", str(place.sizes["size"])]),
         {"size": 36_000}, packages="g++", proof="@INPUTS@/service", of="libstdc++.so*",
-        make=_compile_service),
+        make=_SERVICE),
     _service("sqlite", "A table in memory, dropped", _sqlite, {"rows": 90_000}, packages="sqlite3",
         executables="sqlite3 sh", make=_sqlite_session),
     _service("nginx", "Two workers, 90 clients", _nginx, {}, packages="nginx-light",

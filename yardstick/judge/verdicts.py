@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hakmem_yardstick.model import OURS, Results
+from hakmem_yardstick.sheet import Sheet
 from hakmem_yardstick.stats import Ratio
 from yardstick.judge import means
 from yardstick.judge.parts import Figures, Part
@@ -77,26 +78,19 @@ def _ratio(part: Part, figures: Figures, results: Results, seed: int) -> Ratio |
     return ratio
 
 
-def table(all_lines: Sequence[Line]) -> str:
-    head = ("part", "what", "after/before", "95% interval", "could show", "rows", "verdict")
-    rows = [head, *(_cells(line) for line in all_lines)]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+def sheet(all_lines: Sequence[Line]) -> Sheet:
+    heads = ("part", "what", "after/before", "95% interval", "could show", "rows", "verdict")
+    return Sheet(heads, [_cells(line) for line in all_lines], left=range(7))
 
 
 def _cells(line: Line) -> tuple[str, ...]:
     ratio = line.ratio
     if ratio is None:
         return line.part, line.what, "-", "-", "-", "0", line.verdict
-    ends = showable = "-"
-    if ratio.is_known:
-        ends = f"{ratio.low:.3f}\N{EN DASH}{ratio.high:.3f}"
-        showable = f"{100 * ratio.showable():.1f}%"
-    value, rows = f"{ratio.value:.3f}", str(ratio.rounds)
-    return line.part, line.what, value, ends, showable, rows, line.verdict
+    value, _, ends = shown(ratio).partition(" ")
+    showable = f"{100 * ratio.showable():.1f}%" if ratio.is_known else "-"
+    ends = ends.strip("()") or "-"
+    return line.part, line.what, value, ends, showable, str(ratio.rounds), line.verdict
 
 
 def paragraph(before: str, after: str, all_lines: Iterable[Line]) -> str:

@@ -1,6 +1,5 @@
 /*
- * Clock, counters and resident memory of a row, and the hook by which a floor
- * learns when the measured part begins and ends. Nothing here calls malloc
+ * Clock, counters and resident memory of a row. Nothing here calls malloc
  * between clock_start and clock_stop.
  */
 #include "random.h"
@@ -18,14 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What a floor exports. Looked up by name, since only a preloaded floor has
- * them and a weak reference may be settled when the program is linked. */
-typedef void floor_begin_fn(size_t live, size_t largest, unsigned threads);
-typedef void floor_end_fn(void);
-
 static struct timespec wall_start, cpu_start;
 static struct rusage usage_start;
-static floor_end_fn *floor_end;
 
 static double seconds_since(const struct timespec *from, clockid_t clock)
 {
@@ -34,14 +27,8 @@ static double seconds_since(const struct timespec *from, clockid_t clock)
     return (double)(now.tv_sec - from->tv_sec) + 1e-9 * (double)(now.tv_nsec - from->tv_nsec);
 }
 
-void clock_start(const struct params *p)
+void clock_start(void)
 {
-    /* On average, for random sizes; at least one block. */
-    const uint64_t live = p->slots * ((p->min + p->max) / 2);
-    floor_begin_fn *floor_begin = (floor_begin_fn *)dlsym(RTLD_DEFAULT, "floor_measure_begin");
-    floor_end = (floor_end_fn *)dlsym(RTLD_DEFAULT, "floor_measure_end");
-    if (floor_begin != NULL)
-        floor_begin((size_t)live, (size_t)p->max, p->threads);
     getrusage(RUSAGE_SELF, &usage_start);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu_start);
     clock_gettime(CLOCK_MONOTONIC, &wall_start);
@@ -71,8 +58,6 @@ void clock_stop(struct outcome *out)
     out->minor_faults = usage.ru_minflt - usage_start.ru_minflt;
     out->voluntary_switches = usage.ru_nvcsw - usage_start.ru_nvcsw;
     out->involuntary_switches = usage.ru_nivcsw - usage_start.ru_nivcsw;
-    if (floor_end != NULL)
-        floor_end();
 }
 
 void outcome_add(struct outcome *out, const char *name, const char *unit, double value)

@@ -12,7 +12,7 @@
  *   histogram.h     how often something took how long
  *   random.h        numbers that no allocator can influence
  *   workers.c       threads, made before the clock starts
- *   measure.c       clock, counters, resident memory, the floors' hook
+ *   measure.c       clock, counters, resident memory
  *
  * The program's own tables never come from malloc (own_memory), so the
  * allocator under test sees the row's blocks and nothing else.
@@ -78,7 +78,7 @@ struct row {
     const char *family; /* rows that differ in one parameter; plots draw a line through them */
     const char *why;
     void (*run)(const struct params *p, struct outcome *out);
-    bool needs_content; /* the row reads what it wrote: no floor can run it */
+    bool needs_content; /* the row reads what it wrote, so it needs no run that checks content */
     bool sampled;       /* its memory over time is worth a picture */
     enum tier tier;
     /* The measures that tables and means are made of, separated by spaces: names of figures, and
@@ -138,10 +138,9 @@ void work_churn(const struct params *p, struct outcome *out);
  * measure.c
  *
  * clock_start and clock_stop stand around the measured part of a row, once in
- * a run, on the main thread. A preloaded floor learns by them when the measured
- * part runs, and from the parameters how much memory it takes.
+ * a run, on the main thread.
  */
-void clock_start(const struct params *p);
+void clock_start(void);
 void clock_stop(struct outcome *out);
 
 /* A row that waits calls idle_begins before it does; the first call makes the file that idle_tell

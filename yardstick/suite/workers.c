@@ -90,7 +90,7 @@ void workers_run(const struct params *p, const struct worker_calls *calls, void 
         pthread_attr_destroy(&attributes);
     }
     pthread_barrier_wait(&team.ready);
-    clock_start(p);
+    clock_start();
     pthread_barrier_wait(&team.go);
     for (unsigned i = 0; i < p->threads; i++)
         pthread_join(member[i].thread, NULL);

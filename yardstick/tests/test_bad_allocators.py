@@ -1,17 +1,14 @@
 """Rows see what they are made to see: each runs on an allocator that does just that wrong."""
 
-import json
-import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-SECONDS = 300
+from yardstick.tests.rows import figures, run
 
 # Blocks come one after another, small ones SPACING bytes apart, from memory that is never used
-# again; realloc loses the content.
+# again; realloc loses the content. With TWICE, each so manieth block is that of the call before.
 ALLOCATOR = """
 #include <stdatomic.h>
 #include <stddef.h>
@@ -25,7 +22,14 @@ static void *take(size_t alignment, size_t size)
         return NULL;
     return memory + ((at + alignment - 1) & ~(alignment - 1));
 }
-void *malloc(size_t size) { return take(size <= 8 ? SPACING : 64, size); }
+void *malloc(size_t size)
+{
+    static _Thread_local void *last;
+    static _Atomic unsigned calls;
+    if (TWICE && atomic_fetch_add(&calls, 1) % (TWICE + 1) == TWICE && last)
+        return last;
+    return last = take(size <= 8 ? SPACING : 64, size);
+}
 void *calloc(size_t count, size_t size) { return take(64, count * size); }
 void *realloc(void *block, size_t size) { (void)block; return malloc(size); }
 void *memalign(size_t alignment, size_t size) { return take(alignment, size); }
@@ -34,41 +38,35 @@ void free(void *block) { (void)block; }
 """
 
 
-def allocator(spacing: int, folder: Path) -> Path:
+def allocator(spacing: int, folder: Path, twice: int = 0) -> Path:
     library = folder / f"liballocator{spacing}.so"
-    flags = ["-shared", "-fPIC", "-O1", "-fno-builtin", f"-DSPACING={spacing}", "-x", "c", "-"]
+    numbers = [f"-DSPACING={spacing}", f"-DTWICE={twice}"]
+    flags = ["-shared", "-fPIC", "-O1", "-fno-builtin", *numbers, "-x", "c", "-"]
     subprocess.run(["cc", *flags, "-o", str(library)], input=ALLOCATOR, text=True, check=True)
     return library
 
 
-def run(suite: Path, preload: Path, row: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [suite, row, *options],
-        env={**os.environ, "LD_PRELOAD": str(preload)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-
-
-def threads_a_line(done: subprocess.CompletedProcess[str]) -> float:
-    assert done.returncode == 0, done
-    told: dict[str, Any] = json.loads(done.stdout)
-    return float(told["figures"]["threads-a-line"]["value"])
-
-
 @pytest.mark.parametrize("row", ["share-active-2t", "share-passive-2t"])
 def test_lines_of_one_thread_are_not_shared(row: str, suite: Path, tmp_path: Path) -> None:
-    assert threads_a_line(run(suite, allocator(64, tmp_path), row, "--scale", "0.05")) == 1
+    done = run(suite, allocator(64, tmp_path), row, "--scale", "0.05")
+    assert figures(done)["threads-a-line"] == 1
 
 
 def test_dealt_neighbours_share_lines(suite: Path, tmp_path: Path) -> None:
     """All but one of them are still there after a single turn."""
     done = run(suite, allocator(8, tmp_path), "share-passive-2t", "--iterations", "1")
-    assert threads_a_line(done) > 1.5
+    assert figures(done)["threads-a-line"] > 1.5
 
 
-def test_content_lost_in_realloc_is_found(suite: Path, tmp_path: Path) -> None:
-    done = run(suite, allocator(64, tmp_path), "keep-64k-4t", "--scale", "0.001")
+@pytest.mark.parametrize(
+    ("row", "twice", "scale"),
+    [("keep-64k-4t", 0, "0.001"), ("random-1000-64", 50, "0.002"), ("tail-mixed", 50, "0.01")],
+)
+def test_damaged_content_is_found(
+    row: str, twice: int, scale: str, suite: Path, tmp_path: Path
+) -> None:
+    """Lost in realloc; or a block has two owners."""
+    library = allocator(64, tmp_path, twice)
+    done = run(suite, library, row, "--check", "1", "--scale", scale)
     assert done.returncode == 4, done
     assert "not those written" in done.stderr

@@ -7,9 +7,10 @@ is alarms.py's to measure, and of simulated noise test_stats.py's.
 
 from __future__ import annotations
 
+import os
 import re
 import signal
-import sys
+import subprocess
 import time
 from pathlib import Path
 
@@ -67,17 +68,6 @@ def test_an_allocator_against_itself(compare: Compare, work: Path) -> None:
     assert not re.search(r"src=|href=\"(?!data:,|#)|@import|url\((?!#)", page)
 
 
-def test_the_same_seed_draws_the_same_order(compare: Compare, work: Path) -> None:
-    orders = []
-    for name in ("a.json", "b.json"):
-        options = ["--rounds", "6", "--seed", "7", "--json", name]
-        assert compare(*options, "glibc", "hakmem", program=[work, "1000"]).status == 0
-        orders.append([run["allocator"] for run in compare.json(name)["runs"]])
-    assert orders[0] == orders[1]
-    assert any(orders[0][at] == "hakmem" for at in range(0, 12, 2))
-    assert any(orders[0][at] == "glibc" for at in range(0, 12, 2))
-
-
 def test_a_slower_allocator_is_found(compare: Compare, work: Path, folder: Path) -> None:
     """Slower by far more than a busy machine makes it; all else is left out of the verdict."""
     same, slow = made.bad(folder, "same"), made.bad(folder, "slow", TURNS=9000)
@@ -102,22 +92,6 @@ def test_more_memory_is_found(compare: Compare, work: Path, folder: Path) -> Non
         for number, run in results.of("program", "base").items()
     ]
     assert 3500 < sorted(more)[len(more) // 2] < 4700
-
-
-def test_memory_is_averaged_over_time(compare: Compare) -> None:
-    """Half of the time 16 MiB more. Which times the samples fall on is the machine's doing; the
-    average must be that of what was sampled."""
-    lines = "import time; b = bytearray(1 << 24); b[::4096] = b[::4096]; time.sleep(1)"
-    program: list[str | Path] = [sys.executable, "-c", f"{lines}; del b; time.sleep(1)"]
-    options = ["--rounds", "2", "--json", "runs.json", "--html", "page.html"]
-    said = compare(*options, "glibc", "glibc", program=program)
-    assert said.status == 0, said.err
-    for run in results_of(compare.json()).runs:
-        most, last = max(kib for _, kib in run.series), run.series[-1][1]
-        assert 0.9 < (most - last) / (16 * 1024) < 1.1
-        expected = made.average(run.series, run.seconds)
-        assert run.values["pss"] == pytest.approx(expected, rel=0.01)
-    assert "Resident memory over time" in (compare.folder / "page.html").read_text()
 
 
 def test_settings_reach_the_program(compare: Compare) -> None:
@@ -284,3 +258,28 @@ def test_wrong_usage(
     assert said.status == 2
     assert expected in said.err
     assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "following"),
+    [
+        ("compare --rounds 8 --measures time glibc hakmem -- true", "next: 'hakmem tune -- true'"),
+        ("bench --rows pair-64 --vs glibc --rounds 1 --scale 0.01 --out here",
+         "next: open here/report.html in a browser"),
+    ],
+)  # fmt: skip
+def test_a_terminal_sees_how_far_it_is_and_what_to_do_next(
+    compare: Compare, words: str, following: str
+) -> None:
+    done = subprocess.run(
+        ["script", "-qec", f"stty cols 120; {compare.hakmem} {words}", "/dev/null"],
+        cwd=compare.folder,
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"\d+ of about \d+ runs, \d+ \w+ left", done.stdout)
+    assert done.stdout.splitlines()[-1].startswith(following)

@@ -51,7 +51,7 @@ def broken(library: Path) -> Allocator:
     return Allocator("broken", Kind.PEER, library)
 
 
-def test_figures_repeat_and_lie_above_the_floor(counts: Counts, suite: Path, library: Path) -> None:
+def test_figures_repeat(counts: Counts, library: Path) -> None:
     ours = Allocator("hakmem", Kind.OURS, library)
     surroundings = {"OF_ANOTHER_SIZE": "x" * 1000}
     moved = Allocator("hakmem", Kind.OURS, library, environment=surroundings)
@@ -61,10 +61,6 @@ def test_figures_repeat_and_lie_above_the_floor(counts: Counts, suite: Path, lib
         assert first.values[measure] == second.values[measure] > 1
     assert first.raw["operations"] == 200_000
     assert first.raw["checksum"] == second.raw["checksum"]
-
-    floor = Allocator("nothing", Kind.FLOOR, suite.parent / "libfloor_nothing.so")
-    least = count(counts, "count-pair-64", floor).values["instructions"]
-    assert 1 < least < first.values["instructions"] / 3  # a load, a test, a ret; a ret
 
 
 def test_how_long_paths_are_does_not_tell(counts: Counts, compiled: Compile) -> None:

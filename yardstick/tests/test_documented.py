@@ -5,19 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from hakmem_yardstick.counts import Counts
 from hakmem_yardstick.programs import Programs
 from yardstick.tests.rows import rows_of
 
 PAGES = Path(__file__).parents[1] / "docs"
-GROUPS = ("seed", "micro", "threads", "stress", "memory", "tail", "counts", "programs")
+GROUPS = ("seed", "micro", "threads", "stress", "memory", "tail", "programs")
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_row_stands_on_its_groups_page(group: str, suite: Path) -> None:
-    if group == "counts":
-        names = [row.name for row in Counts(suite).rows()]
-    elif group == "programs":
+    if group == "programs":
         names = [row.name for row in Programs().rows()]
     else:
         names = [row["row"] for row in rows_of(suite) if row["group"] == group]

@@ -21,7 +21,7 @@ from hakmem_yardstick.allocators import (
 from hakmem_yardstick.model import OURS, SYSTEM, Allocator, Kind
 from hakmem_yardstick.peers import cache, crates, packages
 from hakmem_yardstick.peers.cache import Unobtainable
-from hakmem_yardstick.peers.catalogue import CRATES, FLOORS, MODES, PACKAGES, PEERS
+from hakmem_yardstick.peers.catalogue import CRATES, MODES, PACKAGES, PEERS
 from hakmem_yardstick.peers.proof import prove
 
 CRATE = next(crate for crate in CRATES if crate.name == "rpmalloc")
@@ -46,16 +46,14 @@ def test_every_name_of_a_mode_can_be_had_in_one_way() -> None:
 
 
 def test_what_is_chosen_is_in_force(build: Path) -> None:
-    found, missing = choose(build, [], [*FOUR, *FLOORS, f"{OURS}+keep_bytes=16M"])
+    found, missing = choose(build, [], [*FOUR, f"{OURS}+keep_bytes=16M"])
     here = {a.name for a in found} | {m.name for m in missing}
-    assert here == {*FOUR, *FLOORS, OURS, f"{OURS}+keep_bytes=16M"}
+    assert here == {*FOUR, OURS, f"{OURS}+keep_bytes=16M"}
     assert all(m.name in FOUR and "install" in m.why for m in missing), missing
-    assert [a.kind for a in found] == sorted(
-        (a.kind for a in found), key=[Kind.PEER, Kind.OURS, Kind.FLOOR].index
-    )
+    kinds = [a.kind for a in found]
+    assert kinds == [Kind.PEER] * (len(kinds) - 2) + [Kind.OURS] * 2
     for allocator in found:
-        assert allocator.origin
-        assert allocator.version or allocator.kind is Kind.FLOOR, allocator
+        assert allocator.origin and allocator.version, allocator
 
 
 def test_settings_come_from_the_name_alone(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -312,9 +312,9 @@ def test_the_ratio_to_the_best_names_it() -> None:
 def test_the_frontier_compares_by_the_rows_that_all_have() -> None:
     both = (TIME, PEAK)
     rows = [Row(name, "seed", name, "", both, ("time", "peak")) for name in ("a", "b", "c")]
-    kinds = {"hakmem": Kind.OURS, "glibc": Kind.PEER, "odd": Kind.PEER, "floor": Kind.FLOOR}
+    kinds = {"hakmem": Kind.OURS, "glibc": Kind.PEER, "odd": Kind.PEER}
     made = Results(rows, [Allocator(name, kind) for name, kind in kinds.items()])
-    figures = {"hakmem": (1.0, 100.0), "glibc": (2.0, 80.0), "odd": (0.1, 1.0), "floor": (0.1, 1)}
+    figures = {"hakmem": (1.0, 100.0), "glibc": (2.0, 80.0), "odd": (0.1, 1.0)}
     for row in "abc":
         for name, (time, peak) in figures.items():
             if name == "odd" and row != "a":

@@ -1,16 +1,14 @@
 """Rows of single calls see slow calls of malloc and of free, and by which clock they are slow."""
 
-import json
-import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from yardstick.tests.rows import figures, run
+
 ROWS = ("tail-mixed", "tail-large", "tail-survivors", "tail-threads")
 SCALE = {"tail-mixed": "0.01", "tail-large": "0.02", "tail-survivors": "0.001"}
-SECONDS = 300
 SLOW_NS = 2_000_000
 TRIES = 20
 
@@ -39,22 +37,6 @@ void free(void *block) { in_malloc(0); __libc_free(block); }
 """
 
 
-def run(suite: Path, preload: Path, row: str, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [suite, row, "--scale", SCALE.get(row, "0.01"), *options],
-        env={**os.environ, "LD_PRELOAD": str(preload)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-
-
-def figures(done: subprocess.CompletedProcess[str]) -> dict[str, float]:
-    assert done.returncode == 0, done
-    told = json.loads(done.stdout)["figures"]
-    return {name: float(figure["value"]) for name, figure in told.items()}
-
-
 @pytest.fixture
 def slow(compiled: Callable[[str, str], Path]) -> Callable[[str, str], Path]:
     def make(call: str, action: str) -> Path:
@@ -73,7 +55,7 @@ def test_slow_calls_are_seen_by_both_clocks(
     names = ("worst",) if (row, call) == ("tail-survivors", "malloc") else ("p99.9", "worst")
     program = slow(call, "compute")
     for tries_left in reversed(range(TRIES)):
-        told = figures(run(suite, program, row))
+        told = figures(run(suite, program, row, "--scale", SCALE.get(row, "0.01")))
         # While other programs ran, some of the call's own time counts as absence: not in each run.
         if tries_left == 0 or all(told[f"cpu-{name}"] > 0.98 * SLOW_NS for name in names):
             break
@@ -86,12 +68,6 @@ def test_slow_calls_are_seen_by_both_clocks(
 def test_calls_that_wait_are_slow_by_the_clock_alone(
     suite: Path, slow: Callable[[str, str], Path]
 ) -> None:
-    told = figures(run(suite, slow("free", "rest"), "tail-mixed"))
+    told = figures(run(suite, slow("free", "rest"), "tail-mixed", "--scale", "0.01"))
     assert told["p99.9"] > 0.98 * SLOW_NS
     assert told["cpu-p99.9"] < SLOW_NS / 2
-
-
-def test_damaged_content_ends_the_row(suite: Path) -> None:
-    done = run(suite, suite.parent / "libfloor_nothing.so", "tail-mixed", "--check", "1")
-    assert done.returncode == 4, done
-    assert "not those written" in done.stderr

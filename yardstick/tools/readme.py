@@ -79,7 +79,7 @@ def grid(heads: list[str], lines: Iterable[list[str]], right: int) -> str:
 
 
 def means(content: Content) -> str:
-    shown = [a for a in content.drawn if a.name in content.means[0].to_best]
+    shown = [a for a in content.allocators if a.name in content.means[0].to_best]
     found = {(m.scope, m.measure.name): m for m in content.means}
     heads = ["", "workloads", *(title(a) for a in shown)]
     lines = (_means(text, found[key], shown) for key, text in LINES.items() if key in found)

@@ -21,14 +21,13 @@ from hakmem_yardstick.estimate import Preparation
 from hakmem_yardstick.model import OURS, SYSTEM, Allocator, Kind, Missing
 from hakmem_yardstick.peers import cache, crates, packages
 from hakmem_yardstick.peers.cache import Say, Unobtainable
-from hakmem_yardstick.peers.catalogue import CRATES, FLOORS, MODES, PACKAGES, PEERS
+from hakmem_yardstick.peers.catalogue import CRATES, MODES, PACKAGES, PEERS
 from hakmem_yardstick.peers.proof import is_in_force, prove
 
 __all__ = [
     "FOUR",
     "UnknownAllocator",
     "choose",
-    "comparable",
     "configured_outside",
     "environment",
     "installed",
@@ -52,11 +51,6 @@ class UnknownAllocator(Exception):
 
 def names() -> list[str]:
     """All that can be chosen."""
-    return [*PEERS, OURS, *FLOORS]
-
-
-def comparable() -> list[str]:
-    """Those that a program can run on."""
     return [*PEERS, OURS]
 
 
@@ -70,12 +64,11 @@ def choose(
 ) -> tuple[list[Allocator], list[Missing]]:
     """Ours and those to compare it with: the names `vs`, else the mode's, and all of `libs`.
 
-    `build` holds our library and bench/ with the floors. Takes minutes where something must be
-    built; `say` is called with a line for each that takes time.
+    `build` holds our library. Takes minutes where something must be built; `say` is called with a
+    line for each that takes time.
     """
     found, missing = pick(build, libs, _wanted(_given(libs), vs, mode), say=say)
-    order = {kind: at for at, kind in enumerate((Kind.PEER, Kind.OURS, Kind.FLOOR))}
-    return sorted(found, key=lambda a: order[a.kind]), missing
+    return sorted(found, key=lambda a: a.kind is Kind.OURS), missing
 
 
 def _wanted(given: dict[str, Path], vs: Sequence[str], mode: str) -> list[str]:
@@ -84,7 +77,6 @@ def _wanted(given: dict[str, Path], vs: Sequence[str], mode: str) -> list[str]:
         wanted = [*vs, *(name for name in extra if name not in vs)]
     else:
         wanted = [*MODES[mode], *extra, *(name for name in given if name in PEERS)]
-        wanted += FLOORS if mode == "full" else ()
     return wanted if OURS in wanted else [*wanted, OURS]
 
 
@@ -230,7 +222,7 @@ def _variables(base: str, settings: dict[str, str]) -> dict[str, str]:
 def _get(base: str, build: Path, given: dict[str, Path], say: Say) -> Allocator:
     """As it is without settings, not yet proved. Raises Unobtainable."""
     kept = cache.folder(build)
-    kind = _kind(base)
+    kind = Kind.OURS if base == OURS else Kind.PEER
     if base in given:
         return Allocator(base, kind, given[base], origin=str(given[base]))
     here = _in_place(base, build)
@@ -245,22 +237,16 @@ def _get(base: str, build: Path, given: dict[str, Path], say: Say) -> Allocator:
     return packages.find(_PACKAGES[base], kept, say)
 
 
-def _kind(base: str) -> Kind:
-    if base == OURS:
-        return Kind.OURS
-    return Kind.FLOOR if base in FLOORS else Kind.PEER
-
-
 def _in_place(base: str, build: Path) -> Allocator | None:
-    """The C library, and what the project itself builds. None: a peer from elsewhere."""
+    """The C library, and ours. None: a peer from elsewhere."""
     if base == SYSTEM:
         return Allocator(SYSTEM, Kind.PEER, None, platform.libc_ver()[1], "the system's")
-    if base != OURS and base not in FLOORS:
+    if base != OURS:
         return None
-    library = build / "libhakmem.so" if base == OURS else build / "bench" / FLOORS[base]
+    library = build / "libhakmem.so"
     if not library.is_file():
         raise Unobtainable(f"not built: there is no {library}")
-    return Allocator(base, _kind(base), library.resolve(), origin="this project")
+    return Allocator(base, Kind.OURS, library.resolve(), origin="this project")
 
 
 def _proved(allocator: Allocator) -> Allocator:

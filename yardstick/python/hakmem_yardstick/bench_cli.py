@@ -19,6 +19,7 @@ from rich.console import Console
 
 from hakmem import __version__
 from hakmem.arguments import WrongUse
+from hakmem.hint import hint
 from hakmem_yardstick import bench_asked, estimate, interrupts, machine, parts
 from hakmem_yardstick.allocators import UnknownAllocator, configured_outside
 from hakmem_yardstick.head import conditions
@@ -63,6 +64,7 @@ def _show(file: Path, out: Path | None, console: Console) -> None:
     with told(folder):
         for written in parts.show(results, folder, console):
             _say(console, f"written: {written}")
+    hint(f"open {folder / 'report.html'} in a browser")
 
 
 def _say(console: Console, text: str, style: str = "") -> None:
@@ -197,6 +199,7 @@ class _Ready:
             where = shlex.quote(str(self.store.folder))
             _say(self.console, f"interrupted; go on with: hakmem bench --resume {where}")
             return INTERRUPTED
+        hint(f"open {self.store.folder / 'report.html'} in a browser")
         ours = results.names(Kind.OURS)
         failed = any(not run.is_ok and run.allocator in ours for run in results.runs)
         return FAILED if failed else 0

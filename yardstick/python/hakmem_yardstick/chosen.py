@@ -13,7 +13,7 @@ from hakmem.arguments import WrongUse
 from hakmem.outputs import CannotWrite
 from hakmem_yardstick import allocators
 from hakmem_yardstick.allocators import UnknownAllocator, pick
-from hakmem_yardstick.model import OURS, Allocator, Kind
+from hakmem_yardstick.model import OURS, Allocator
 
 
 def chosen(words: Sequence[str], library: Path) -> list[Allocator]:
@@ -59,8 +59,6 @@ def _chosen(word: str, library: Path) -> Allocator:
         raise _wrong(error) from None
     if missing:
         raise WrongUse(f"{word}: {missing[0].why}")
-    if found[0].kind is Kind.FLOOR:
-        raise WrongUse(f"{word} serves no program but the suite's own")
     return found[0]
 
 

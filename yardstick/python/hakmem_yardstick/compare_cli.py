@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import secrets
+import shlex
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -15,13 +16,14 @@ from rich.markup import escape
 
 from hakmem import __version__
 from hakmem.arguments import WrongUse
+from hakmem.hint import hint
 from hakmem_yardstick import interrupts, machine, proof
 from hakmem_yardstick.allocators import configured_outside
 from hakmem_yardstick.chosen import chosen
 from hakmem_yardstick.compare_asked import asked
 from hakmem_yardstick.compare_runs import Broken, Comparison, Until
 from hakmem_yardstick.compare_text import html, markdown, sentence, sheet
-from hakmem_yardstick.model import Run
+from hakmem_yardstick.progress import Display
 from hakmem_yardstick.sheet import show
 from hakmem_yardstick.stats import Verdict
 
@@ -52,6 +54,8 @@ def _run(arguments: argparse.Namespace) -> int:
     status = _run_and_print(comparison, until, console, arguments.fail_if_worse)
     if status != NOT_ACTIVE:
         _write(comparison, files)
+    if status in (MADE, SHOWN_WORSE):
+        hint(_next(comparison, arguments.html))
     return status
 
 
@@ -68,16 +72,10 @@ def _run_and_print(
     }
     noisy = machine.busy()
     left_out = configured_outside()
-    # Redrawn seldom: what is measured may want every processor.
-    with console.status("", refresh_per_second=1) as shown:
-
-        def tell(run: Run) -> None:
-            where = f"round {run.round + 1}, {run.allocator}"
-            shown.update(escape(f"{where}: {run.seconds:.3g} s, {run.outcome}"))
-
-        comparison.on_run = tell
+    with Display(console, plain=False) as display:
+        display.follow(comparison)
         try:
-            shown.update("a first run on each, to see that it is active")
+            display.step("a first run on each, to see that it is active")
             with interrupts.in_order():
                 comparison.prove()
                 comparison.run(until)
@@ -98,7 +96,7 @@ def _run_and_print(
         for name in comparison.compared:
             show(sheet(comparison, judged, name), console)
             console.print(escape(sentence(comparison, judged, name)) + "\n", soft_wrap=True)
-    rounds = len({run.round for run in comparison.results.runs})
+    rounds = comparison.rounds
     console.print(f"{rounds} rounds; {comparison.stopped}.", soft_wrap=True)
     if judged and rounds < comparison.least_rounds:
         least = comparison.least_rounds
@@ -137,6 +135,15 @@ def _write(comparison: Comparison, files: dict[str, Path | None]) -> None:
                 path.write_text(texts[option](), encoding="utf-8")
             except OSError as error:
                 _refuse(f"{option} {path}: {error.strerror}")
+
+
+def _next(comparison: Comparison, page: Path | None) -> str:
+    if page is not None:
+        return f"open {page} in a browser"
+    if comparison.rounds < comparison.least_rounds:
+        return f"--rounds {comparison.least_rounds} or more give a verdict"
+    command = shlex.join(comparison.program.command)
+    return f"'hakmem tune -- {command}' looks for settings that serve it better"
 
 
 def _refuse(why: str) -> NoReturn:

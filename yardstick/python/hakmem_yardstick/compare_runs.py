@@ -63,6 +63,7 @@ class Comparison:
     started: Callable[[int], None] = lambda pid: None
     """Is told the PID of each run."""
     results: Results = field(init=False)
+    until: Until = field(init=False, default_factory=Until)
     stopped: str = field(init=False, default="")
     """Why there are no more rounds."""
     error: float = field(init=False, default=1 - stats.CONFIDENCE)
@@ -128,6 +129,7 @@ class Comparison:
 
     def run(self, until: Until) -> None:
         """Leaves out an allocator once the program has failed on it."""
+        self.until = until
         by_name = {allocator.name: allocator for allocator in self.allocators}
         if until.rounds is None:
             self.error = stats.ERROR_AFTER_LOOKS
@@ -143,6 +145,23 @@ class Comparison:
             for position, name in enumerate(order):
                 self._one(by_name[name], number, position)
             number += 1
+
+    @property
+    def used(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._began
+
+    @property
+    def seconds_left(self) -> float:
+        """About, at most: narrow intervals may end it sooner."""
+        rounds, until = max(self.rounds, 1), self.until
+        a_round = self.used / rounds
+        if until.rounds is not None:
+            return max(0.0, until.rounds - rounds) * a_round
+        if until.seconds is not None:
+            return max(0.0, until.seconds - self.used)
+        most = min(until.patience - self.used, (stats.LOOKS[-1] - rounds) * a_round)
+        return max(0.0, most, (_FEWEST_ROUNDS - rounds) * a_round)
 
     def judged(self) -> dict[tuple[str, str], Judged]:
         """By allocator and measure, of all but the first; together they give a false alarm in one
@@ -182,7 +201,7 @@ class Comparison:
 
     def _one(self, allocator: Allocator, number: int, position: int) -> None:
         prepare(self.program)
-        began = time.monotonic() - self._began
+        began = self.used
         done = self._measured(allocator)
         outcome, detail = self._outcome(done)
         run = Run(
@@ -255,7 +274,7 @@ class Comparison:
     def _is_enough(self, rounds: int, until: Until) -> bool:
         """A rule that would look at the ratio itself, or at widths after every round, would stop
         where chance has been kind."""
-        used = time.monotonic() - self._began
+        used = self.used
         if until.rounds is not None:
             self.stopped = f"as many rounds as asked for ({rounds})"
             return rounds >= until.rounds

@@ -51,13 +51,9 @@ def sheet(comparison: Comparison, judged: Verdicts, name: str) -> Sheet:
     return Sheet(heads, rows, left=(0, 5), fixed=6)
 
 
-def rounds(comparison: Comparison) -> int:
-    return len({run.round for run in comparison.results.runs})
-
-
 def has_too_few_rounds(comparison: Comparison) -> bool:
     """For any verdict, however far the runs lie apart."""
-    return rounds(comparison) < comparison.least_rounds
+    return comparison.rounds < comparison.least_rounds
 
 
 def _interval(ratio: Ratio) -> str:
@@ -105,7 +101,7 @@ def _listed(names: list[str]) -> str:
 
 def explained(comparison: Comparison) -> str:
     return (
-        f"Medians of {rounds(comparison)} rounds. A ratio is the median over pairs of runs of one"
+        f"Medians of {comparison.rounds} rounds. A ratio is the median over pairs of runs of one"
         f" round, and below 1 is less than {comparison.base}. The verdicts of one comparison hold"
         ' together with 95% confidence. "Could show": smaller differences would mostly not have'
         " been found."

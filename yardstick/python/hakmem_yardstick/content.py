@@ -188,14 +188,8 @@ class Content:
 
     @cached_property
     def allocators(self) -> tuple[Allocator, ...]:
-        """Ours, the peers, the floors, each as the session had them."""
-        order = (Kind.OURS, Kind.PEER, Kind.FLOOR)
-        return tuple(sorted(self.results.allocators, key=lambda a: order.index(a.kind)))
-
-    @cached_property
-    def drawn(self) -> list[Allocator]:
-        """Floors bound what can be had: a table's matter, and no place on a plot of peers."""
-        return [a for a in self.allocators if a.kind is not Kind.FLOOR]
+        """Ours, then the peers, each as the session had them."""
+        return tuple(sorted(self.results.allocators, key=lambda a: a.kind is not Kind.OURS))
 
     @cached_property
     def tables(self) -> list[Table]:
@@ -307,9 +301,7 @@ def _line(content: Content, row: Row, measure: str, notes: list[str]) -> Line:
     medians = {name: stats.median_of(results, row.name, name, measure) for name in names}
     best = stats.best_peer(results, row.name, measure)
     unit = next(m.unit for m in row.measures if m.name == measure)
-    peers = {a.name for a in content.allocators if a.kind is not Kind.FLOOR}
-    known = [value for name, value in medians.items() if value is not None and name in peers]
-    scale = scale_for(unit, known or [value for value in medians.values() if value is not None])
+    scale = scale_for(unit, [value for value in medians.values() if value is not None])
 
     def cell(name: str) -> Cell:
         runs = results.runs_of(row.name, name)
@@ -348,7 +340,7 @@ def _means(content: Content, scope: str, measure: Measure, rows: list[Row]) -> M
     to_best: dict[str, stats.Mean] = {}
     for allocator in content.allocators:
         mean = stats.geometric_mean(content.results, names, allocator.name, measure.name)
-        if mean is not None and allocator.kind is not Kind.FLOOR:
+        if mean is not None:
             to_best[allocator.name] = mean
     to_system = None
     standings = dict.fromkeys(Standing, 0)

@@ -25,7 +25,6 @@ TIERS = ("quick", "standard", "full")
 class Kind(StrEnum):
     OURS = "ours"
     PEER = "peer"
-    FLOOR = "floor"
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class Row:
     """The smallest run that includes it: quick, standard or full."""
     threads: int = 1
     needs_content: bool = False
-    """It reads what it wrote, so no floor can run it."""
+    """It reads what it wrote, so it needs no run that checks content."""
     exact: bool = False
     """Its figures repeat exactly: one run is enough."""
     parameters: Mapping[str, Any] = field(default_factory=dict)

@@ -252,7 +252,7 @@ def _of_table(content: Content, table: Table, known: Mapping[str, str]) -> Plot 
 
 def every_plot(content: Content) -> list[Plot]:
     """All that these results have runs for."""
-    known = colours(content.drawn)
+    known = colours(content.allocators)
     made = [frontier(content)]
     for group in content.groups:
         made += [_of_table(content, t, known) for t in content.tables if t.group == group]
@@ -334,7 +334,7 @@ def frontier(content: Content) -> Plot | None:
     if len(points) < 2:
         return None
     names = {point.name for point in points}
-    known = colours(a for a in content.drawn if a.name in names)
+    known = colours(a for a in content.allocators if a.name in names)
     own = next((point for point in points if point.name == content.ours), None)
     title = "Time and memory, to the best peer of each row"
     if own is not None:

@@ -18,6 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
+from hakmem.hint import hint
 from hakmem.outputs import outputs, write
 from hakmem.process import short
 from hakmem.profile_text import printable
@@ -26,6 +27,7 @@ from hakmem_yardstick import interrupts, replay
 from hakmem_yardstick.chosen import chosen, libraries, player
 from hakmem_yardstick.jobs import executor, result
 from hakmem_yardstick.model import OURS, Allocator, Kind
+from hakmem_yardstick.progress import Display
 from hakmem_yardstick.replay import CannotReplay, Job, Played, Prepared
 from hakmem_yardstick.sheet import Part, Sheet, page, show
 
@@ -72,13 +74,15 @@ def _run(arguments: argparse.Namespace) -> int:
     with executor(arguments.cluster, [file for file in read if file.exists()]) as jobs:
         for recording in arguments.files:
             try:
-                with console.status(escape(f"reading {recording}"), refresh_per_second=1):
+                with Display(console, plain=False) as display:
+                    display.step(f"reading {recording}")
                     ready = replay.prepared(recording.absolute(), arguments.process)
             except NoRecording as why:
                 print(f"hakmem replay: {printable(str(why))}", file=sys.stderr)
                 unread = True
                 continue
-            with console.status(escape(f"replaying {recording}"), refresh_per_second=1):
+            with Display(console, plain=False) as display:
+                display.step(f"replaying {recording}")
                 played = _play(arguments, recording.absolute(), allocators, jobs)
             done = Replayed(recording, ready, played)
             _show(done, console)
@@ -90,6 +94,9 @@ def _run(arguments: argparse.Namespace) -> int:
     console.print(f"[dim]{NOTE}[/dim]")
     for path, writer in files:
         write(path, writer(all_of_them), "replay")
+    page = next((path for path, _ in files if path.suffix == ".html"), None)
+    draw = "-o NAME.html draws memory over time; 'hakmem compare' runs the program itself"
+    hint(draw if page is None else f"open {page} in a browser")
     every = [one for done in all_of_them for rounds in done.played.values() for one in rounds]
     return FAILED if unread or any(one.outcome != "ok" for one in every) else 0
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hakmem_yardstick import stats
-from hakmem_yardstick.model import OURS, Allocator, Kind, Results, Row, Run
+from hakmem_yardstick.model import OURS, Allocator, Results, Row, Run
 
 GIVEN_UP = "given up"
 """The outcome of a run that was not made, because the allocator hangs on everything."""
@@ -184,8 +184,6 @@ class Schedule:
         )
 
     def _has_failed(self, row: Row, allocator: Allocator) -> bool:
-        if allocator.kind is Kind.FLOOR and row.needs_content:
-            return True  # a floor keeps no content
         return (row.name, allocator.name) in self._failed
 
     def _is_done(self, row: Row, allocator: Allocator, number: int) -> bool:

@@ -23,7 +23,7 @@ from hakmem_yardstick.allocators import environment, is_in_force
 from hakmem_yardstick.estimate import SUITE_SECONDS, Preparation
 from hakmem_yardstick.machine import available_kib
 from hakmem_yardstick.measure import Measured, measure
-from hakmem_yardstick.model import Allocator, Kind, Measure, Row, Run
+from hakmem_yardstick.model import Allocator, Measure, Row, Run
 from hakmem_yardstick.overlap import overlapped
 from hakmem_yardstick.peers.cache import user_folder, wiped_environment
 from hakmem_yardstick.runner import Outcome
@@ -64,7 +64,7 @@ _INSTALLED_SOURCES = _HERE / "sources"
 
 
 def find(library: Path, progress: Callable[[str], None]) -> Path:
-    """The folder with the suite and the floors, built now if it must be.
+    """The folder with the suite, built now if it must be.
 
     library   ours, beside which a clone has bench/
     """
@@ -186,7 +186,7 @@ class Suite:
         """The first one of a row on an allocator comes behind a short run that checks content."""
         if (failed := self._fails_check(row, allocator, timeout)) is not None:
             return failed
-        return self._undisturbed(row, allocator, self._options(row, allocator, scale), timeout)
+        return self._undisturbed(row, allocator, self._options(row, scale), timeout)
 
     def waits(self, row: Row) -> bool:
         return bool(row.parameters.get("wait"))
@@ -202,7 +202,7 @@ class Suite:
         }
         pieces = {
             allocator.name: partial(
-                self._once_idling, row, allocator, self._options(row, allocator, scale), timeout
+                self._once_idling, row, allocator, self._options(row, scale), timeout
             )
             for allocator in allocators
             if allocator.name not in outcomes
@@ -214,7 +214,7 @@ class Suite:
     def _fails_check(self, row: Row, allocator: Allocator, timeout: float) -> Outcome | None:
         key = (row.name, allocator.name)
         if key not in self._checked:
-            if self._wants_check(row, allocator):
+            if not row.needs_content and not row.parameters.get("check"):  # else it checks itself
                 options = ["--scale", str(_CHECK_SCALE), "--check", "1"]
                 checked = self._once(row, allocator, options, timeout, False)
                 if checked.outcome != "ok":
@@ -223,18 +223,9 @@ class Suite:
         return None
 
     @staticmethod
-    def _options(row: Row, allocator: Allocator, scale: float) -> list[str]:
+    def _options(row: Row, scale: float) -> list[str]:
         scaled = scale != 1.0 and row.group not in _UNSCALED_GROUPS
-        options = ["--scale", str(scale)] if scaled else []
-        if allocator.kind is Kind.FLOOR:
-            options += ["--check", "0"]
-        return options
-
-    @staticmethod
-    def _wants_check(row: Row, allocator: Allocator) -> bool:
-        """Not where the row itself checks, nor on a floor, which keeps no content."""
-        checks = row.needs_content or row.parameters.get("check")
-        return allocator.kind is not Kind.FLOOR and not checks
+        return ["--scale", str(scale)] if scaled else []
 
     def _undisturbed(
         self, row: Row, allocator: Allocator, options: list[str], timeout: float

@@ -28,6 +28,7 @@ from rich.markup import escape
 
 from hakmem import __version__, variants
 from hakmem.folders import Folder
+from hakmem.hint import hint
 from hakmem.outputs import replace as replace_file
 from hakmem.recording import NoRecording
 from hakmem.variants import split
@@ -41,6 +42,7 @@ from hakmem_yardstick.estimate import duration
 from hakmem_yardstick.halving import Screened, halved
 from hakmem_yardstick.jobs import executor
 from hakmem_yardstick.model import OURS, Allocator
+from hakmem_yardstick.progress import Display
 from hakmem_yardstick.replay import CannotReplay, Job
 from hakmem_yardstick.service import Service
 from hakmem_yardstick.settings_file import Settings
@@ -109,6 +111,7 @@ class Tuning:
         self._show(duels)
         answer = verdict.best(duels, self.asked.least)
         confirmed = None
+        following = "'hakmem profile' shows which code allocates; less of it gains more"
         if answer is not None:
             winner = next(one for one in finalists if one.name == answer.name)
             self._say(f"once more, {answer.name} alone")
@@ -123,10 +126,12 @@ class Tuning:
                 f" does not show it ({again.text()})"
             )
         elif split(answer.name)[0] == OURS:
-            self._write(output(self.arguments, self.asked), answer, confirmed, identity)
+            path = output(self.arguments, self.asked)
+            following = self._write(path, answer, confirmed, identity)
         else:
             self._tell_other(winner, verdict.of(confirmed, answer.name, self.asked.least))
         self._write_json(duels, confirmed)
+        hint(following)
         return ANSWERED
 
     def _check(self, settings: Settings) -> int:
@@ -183,7 +188,8 @@ class Tuning:
     def _screened(
         self, recording: Path, base: Allocator, rivals: list[Allocator]
     ) -> list[Screened]:
-        with self.console.status("reading the recording", refresh_per_second=1):
+        with self._display() as display:
+            display.step("reading the recording")
             try:
                 ready = replay.prepared(recording.absolute(), None)
             except NoRecording as why:
@@ -201,11 +207,11 @@ class Tuning:
 
         cluster = self.arguments.cluster
         with (
-            self.console.status("", refresh_per_second=1) as status,
+            self._display() as display,
             executor(cluster, [recording.absolute(), *libraries([base, *rivals])]) as jobs,
         ):
             found = halved(
-                base, rivals, FINALISTS, job, jobs, status.update, by_time=cluster is None
+                base, rivals, FINALISTS, job, jobs, display.step, by_time=cluster is None
             )
         names = ", ".join(one.allocator.name for one in found) or "none"
         self._say(f"of {len(rivals)} candidates these are best by replay: {names}\n")
@@ -218,14 +224,13 @@ class Tuning:
             program, [base, noise, *others], self.asked.measures, seed,
             figure=self.asked.figure, service=self.service,
         )  # fmt: skip
-        with self.console.status("a first run on each", refresh_per_second=1) as status:
-            duels.on_run = lambda run: status.update(
-                escape(f"round {run.round + 1}, {run.allocator}: {run.seconds:.3g} s")
-            )
+        with self._display() as display:
+            display.step("a first run on each, to see that it is active")
             duels.prove()
             for name, why in duels.left_out.items():
                 self._say(f"left out: {name}: {why}")
             began = time.monotonic()
+            duels.on_run = lambda run: display.step(f"a first round: {run.allocator} is done")
             duels.run(Until(rounds=1))
             took = time.monotonic() - began
             self._refuse_failed(duels)
@@ -234,6 +239,7 @@ class Tuning:
             rounds = max(duels.least_rounds + OUTLIERS, min(rounds, MOST_ROUNDS))
             if rounds * took > 90 * self.arguments.minutes:
                 self._say(f"fewer than {rounds} rounds can show nothing: {duration(rounds * took)}")
+            display.follow(duels)
             duels.run(Until(rounds=rounds))
         self._refuse_failed(duels)
         return duels
@@ -246,6 +252,9 @@ class Tuning:
                 raise Broken(f"the program failed: {failure.detail or failure.outcome}")
 
     # ---- what is said ----
+
+    def _display(self) -> Display:
+        return Display(self.console, plain=False)
 
     @property
     def _kept(self) -> str:
@@ -289,7 +298,8 @@ class Tuning:
         with_what = f"with {shlex.join(words)}" if words else "without hakmem"
         self._say(f"run it {with_what}")
 
-    def _write(self, path: Path, answer: Answer, confirmed: Duels, identity: str) -> None:
+    def _write(self, path: Path, answer: Answer, confirmed: Duels, identity: str) -> str:
+        """And what to do next."""
         again = verdict.of(confirmed, answer.name, self.asked.least)
         settings = Settings(
             split(answer.name)[1],
@@ -305,8 +315,9 @@ class Tuning:
         )
         self._say(f"these settings gain: {answer.name}: {again.text()}")
         replace_file(path, settings.text().encode())
+        self._say(f"written: {path}")
         use = shlex.join(["hakmem", "run", "--settings", str(path), *self.asked.program.command])
-        self._say(f"{path}: use it with: {use}")
+        return f"'{use}' uses them"
 
     def _write_json(self, duels: Duels, confirmed: Duels | None) -> None:
         if self.arguments.json is None:

@@ -18,7 +18,7 @@ void work_kept(const struct params *p, struct outcome *out)
     void **slot = own_touched(p->slots * sizeof *slot);
     struct random rng = random_start(p->seed, 0);
 
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->slots; i++)
         slot[i] = drawn_make(p, &rng, &out->checksum);
     for (uint64_t i = 0; i < p->iterations; i++) {
@@ -38,7 +38,7 @@ void work_two_phases(const struct params *p, struct outcome *out)
 {
     void **small = own_touched(p->slots * sizeof *small);
 
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++) {
         out->checksum += filled_drop(filled_make(p->max), p);
         for (uint64_t k = 0; k < p->slots; k++)

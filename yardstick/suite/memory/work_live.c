@@ -34,7 +34,7 @@ static void live_run(const struct params *p, struct outcome *out, draw_fn *draw)
     usage_start(&usage);
     rng = random_start(p->seed, 0);
 
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < count; i++) {
         size_t size = draw(p, random_next(&rng));
         block[i] = filled_make(size);
@@ -79,7 +79,7 @@ void work_age(const struct params *p, struct outcome *out)
     struct usage usage;
     usage_start(&usage);
 
-    clock_start(p);
+    clock_start();
     age_turns(slot, p, p->iterations, &rng, &live, &checksum);
     const double young = (double)usage_rest(&usage) / (double)live;
     age_turns(slot, p, 9 * p->iterations, &rng, &live, &checksum);
@@ -162,7 +162,7 @@ static uint64_t allocators_own(void)
 void work_start(const struct params *p, struct outcome *out)
 {
     void **block = own_touched(p->iterations * sizeof *block);
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++)
         block[i] = filled_make(p->min);
     clock_stop(out);

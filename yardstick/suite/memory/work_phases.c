@@ -146,7 +146,7 @@ void work_phases_shift(const struct params *p, struct outcome *out)
     struct phases f = phases_begin(p);
     struct random rng = random_start(p->seed, 0);
 
-    clock_start(p);
+    clock_start();
     for (unsigned phase = 0; phase < p->batch; phase++) {
         /* Three doublings on, or back: large after small and small after large. */
         const uint64_t low = p->min << phase * 3 % doublings;
@@ -181,7 +181,7 @@ void work_phases_double(const struct params *p, struct outcome *out)
     struct phases f = phases_begin(p);
     struct random rng = random_start(p->seed, 0);
 
-    clock_start(p);
+    clock_start();
     for (uint64_t size = p->min; size <= p->max; size *= 2) {
         struct piece piece = {table, 0};
         phase_fill(&f, &piece, size, size, &rng);
@@ -214,7 +214,7 @@ void work_records(const struct params *p, struct outcome *out)
     struct phases f = phases_begin(p);
     struct random rng = random_start(p->seed, 0);
 
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < records; i++) {
         size_t size = p->min + random_high(random_next(&rng), p->min);
         record[i] = filled_make(size);

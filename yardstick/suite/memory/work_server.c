@@ -228,7 +228,7 @@ void work_server(const struct params *p, struct outcome *out)
     struct crew *crew = crew_start(p, &all);
     usage_start(&all.usage);
 
-    clock_start(p);
+    clock_start();
     crew_do(crew, serve_step);
     clock_stop(out);
 

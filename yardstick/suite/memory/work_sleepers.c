@@ -38,7 +38,7 @@ void work_sleepers(const struct params *p, struct outcome *out)
     struct usage usage;
     usage_start(&usage);
 
-    clock_start(p);
+    clock_start();
     crew_do(crew, use_step);
     clock_stop(out);
     outcome_add(out, "thread-0s", "KiB", kib_each(&usage, p));

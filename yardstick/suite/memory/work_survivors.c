@@ -122,7 +122,7 @@ static void survivors_run(const struct params *p, struct outcome *out, const str
     for (uint64_t i = s.freed; i < s.count; i++)
         live += filled_size(s.block[s.order[i]]);
 
-    clock_start(p);
+    clock_start();
     crew_do(crew, free_step);
     clock_stop(out);
     outcome_add(out, "free", "ns", 1e9 * out->cpu_seconds / (double)s.freed);

@@ -28,7 +28,7 @@ void work_turnover(const struct params *p, struct outcome *out)
     for (uint64_t i = kept; i < count; i++)
         filled_drop(block[i], p);
 
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < kept * p->batch; i++) {
         void **slot = &block[random_low(random_next(&rng), kept)];
         out->checksum += filled_drop(*slot, p);

@@ -146,7 +146,7 @@ void work_walk_tree(const struct params *p, struct outcome *out)
     uint64_t number = 0, sum = 0;
     struct branch *root = tree_grow(s, p->iterations, &number);
 
-    clock_start(p);
+    clock_start();
     for (uint64_t pass = 0; pass < p->batch; pass++) {
         KEEP(root);
         sum += tree_sum(root);
@@ -170,7 +170,7 @@ void work_walk_vector(const struct params *p, struct outcome *out)
         scene_noise(s);
     }
 
-    clock_start(p);
+    clock_start();
     for (uint64_t pass = 0; pass < p->batch; pass++) {
         KEEP(object);
         for (uint64_t i = 0; i < p->iterations; i++)
@@ -220,7 +220,7 @@ void work_walk_two(const struct params *p, struct outcome *out)
         scene_noise(s);
     }
 
-    clock_start(p);
+    clock_start();
     for (uint64_t pass = 0; pass < p->batch; pass++) {
         KEEP(walked);
         for (const struct link *l = walked; l != NULL; l = l->next)
@@ -269,7 +269,7 @@ void work_walk_hash(const struct params *p, struct outcome *out)
     uint32_t *order = own_permutation(p->iterations, p->seed + 1);
     uint64_t sum = 0;
 
-    clock_start(p);
+    clock_start();
     for (uint64_t pass = 0; pass < p->batch; pass++)
         for (uint64_t i = 0; i < p->iterations; i++) {
             const struct entry *e = entry_find(bucket, buckets, key_of(order[i]));

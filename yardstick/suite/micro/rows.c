@@ -10,8 +10,7 @@
 #define ROW(title, kin, function, how_much, reason, measures, ...) \
     ROW_WITH(, title, kin, how_much, measures, function, reason, __VA_ARGS__)
 
-/* Served by entry points that the floors have only for what surrounds a measured loop, or content
- * is read back. */
+/* Content is read back. */
 #define CONTENT_ROW(title, kin, function, how_much, reason, measures, ...) \
     ROW_WITH(READS, title, kin, how_much, measures, function, reason, __VA_ARGS__)
 

@@ -24,7 +24,7 @@ static ALWAYS_INLINE unsigned char *zeroed_make(size_t size, enum touch touch, b
 void work_calloc(const struct params *p, struct outcome *out)
 {
     const size_t size = p->min;
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++)
         free(zeroed_make(size, TOUCH_PAGES, p->check));
     clock_stop(out);
@@ -40,7 +40,7 @@ void work_calloc_fresh(const struct params *p, struct outcome *out)
     memset(slot, 0, p->slots * sizeof *slot);
     KEEP(slot);
 
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->slots; i++)
         slot[i] = zeroed_make(size, TOUCH_FIRST, p->check);
     clock_stop(out);
@@ -58,7 +58,7 @@ void work_aligned(const struct params *p, struct outcome *out)
     const size_t alignment = p->batch, size = p->min;
     unsigned char **slot = own_memory(p->slots * sizeof *slot);
 
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++) {
         for (uint64_t k = 0; k < p->slots; k++) {
             void *block;
@@ -93,7 +93,7 @@ void work_usable(const struct params *p, struct outcome *out)
         slot[i] = block_make(p->min, p->touch, false);
 
     uint64_t at = 0;
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++) {
         if (malloc_usable_size(slot[at]) < p->min)
             give_up(EXIT_CONTENT, "block %p of %ju bytes is told to hold fewer", slot[at],

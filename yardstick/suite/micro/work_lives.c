@@ -49,7 +49,7 @@ void work_thread_idle(const struct params *p, struct outcome *out)
     struct life life = {.params = p};
     pthread_attr_t attributes;
     lives_prepare(p, &attributes);
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++)
         life_run(&attributes, idle_main, &life);
     clock_stop(out);
@@ -78,7 +78,7 @@ void work_thread_start(const struct params *p, struct outcome *out)
     struct life life = {.params = p, .slot = own_memory(p->slots * sizeof(void *))};
     pthread_attr_t attributes;
     lives_prepare(p, &attributes);
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++)
         life_run(&attributes, busy_main, &life);
     clock_stop(out);
@@ -131,7 +131,7 @@ void work_thread_first(const struct params *p, struct outcome *out)
     struct life life = {.params = p};
     pthread_attr_t attributes;
     lives_prepare(p, &attributes);
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++) {
         life_run(&attributes, first_main, &life);
         first[i] = life.first;
@@ -176,7 +176,7 @@ void work_fork(const struct params *p, struct outcome *out)
     }
 
     const long of_children = faults_of(RUSAGE_CHILDREN);
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++) {
         pid_t child = fork();
         if (child == 0)

@@ -56,7 +56,7 @@ static ALWAYS_INLINE void resize_by(next_size *next, const struct params *p, str
     struct buffer *buffer = buffers_make(p);
     uint64_t sum = 0, slot = 0;
 
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++) {
         struct buffer *b = &buffer[slot];
         if (++slot == p->slots)
@@ -96,7 +96,7 @@ void work_resize_same(const struct params *p, struct outcome *out)
         buffer_resize(&buffer[i], p->min, p);
 
     uint64_t slot = 0;
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++) {
         buffer_resize(&buffer[slot], p->min, p);
         if (++slot == p->slots)

@@ -39,7 +39,7 @@ void work_batch(const struct params *p, struct outcome *out)
     void **slot = own_memory(p->slots * sizeof *slot);
     uint32_t *turn = p->order == ORDER_SHUFFLED ? own_permutation(p->slots, p->seed) : NULL;
 
-    clock_start(p);
+    clock_start();
     if (p->check)
         out->checksum = batch_loop(slot, p, turn, p->touch, true);
     else if (p->touch == TOUCH_NONE)
@@ -78,7 +78,7 @@ void work_realloc(const struct params *p, struct outcome *out)
     struct random rng = random_start(p->seed, 0);
     uint64_t calls = 0, sum = 0;
 
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++) {
         size_t slot = random_low(random_next(&rng), p->slots);
         struct buffer *b = &buffer[slot];
@@ -153,7 +153,7 @@ void work_chase(const struct params *p, struct outcome *out)
     *link = NULL;
 
     uint64_t sum = 0, visits = 0;
-    clock_start(p);
+    clock_start();
     for (uint64_t pass = 0; pass < p->iterations; pass++)
         for (struct node *at = head; at != NULL; at = at->next) {
             sum += at->number;

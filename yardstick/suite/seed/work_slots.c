@@ -11,7 +11,7 @@ enum { DRAWN = 2048 };
 void work_pair(const struct params *p, struct outcome *out)
 {
     const size_t size = p->min;
-    clock_start(p);
+    clock_start();
     for (uint64_t i = 0; i < p->iterations; i++) {
         void *block = malloc(size);
         KEEP(block);
@@ -47,7 +47,7 @@ void work_pair_random(const struct params *p, struct outcome *out)
         out->checksum += drawn[i] * (p->iterations / DRAWN + (i < p->iterations % DRAWN));
     }
 
-    clock_start(p);
+    clock_start();
     if (p->check)
         pair_random_loop(p, drawn, true);
     else
@@ -62,7 +62,7 @@ void work_mixed(const struct params *p, struct outcome *out)
     void **slot = own_memory(p->slots * sizeof *slot);
     struct random rng = random_start(p->seed, 0);
 
-    clock_start(p);
+    clock_start();
     out->checksum = mixed_turns(slot, p, p->iterations, &rng);
     clock_stop(out);
     out->operations = p->iterations;
@@ -76,7 +76,7 @@ void work_replace(const struct params *p, struct outcome *out)
     struct random rng = random_start(p->seed, 0);
     uint64_t filled = slots_fill(slot, p, &rng);
 
-    clock_start(p);
+    clock_start();
     out->checksum = filled + replace_turns(slot, p, p->iterations, &rng);
     clock_stop(out);
     out->operations = 2 * p->iterations;

@@ -9,7 +9,7 @@
 #define ROW(title, kin, importance, function, reason, ...) \
     ROW_WITH(, title, kin, importance, JUDGED, function, reason, __VA_ARGS__)
 
-/* Blocks that are read: no floor can run the row. */
+/* Blocks are read. */
 #define CONTENT_ROW(title, kin, importance, function, reason, ...) \
     ROW_WITH(READS, title, kin, importance, JUDGED, function, reason, __VA_ARGS__)
 

@@ -37,7 +37,7 @@ void work_tail_mixed(const struct params *p, struct outcome *out)
     /* The process's first call makes the heap: the row start has that. */
     block_drop(block_make(p->min, TOUCH_FIRST, false), p, false);
 
-    clock_start(p);
+    clock_start();
     timer_read(timer);
     out->checksum = mixed_timed(slot, p->slots, p->iterations, p, &rng, timer);
     clock_stop(out);
@@ -95,7 +95,7 @@ void work_tail_survivors(const struct params *p, struct outcome *out)
     struct random rng = random_start(p->seed, 0);
     out->checksum = heap_make(block, p, &rng);
 
-    clock_start(p);
+    clock_start();
     timer_read(timer);
     out->operations = p->iterations + most_drop(block, order, p, timer);
     for (uint64_t part = 0; part < PARTS; part++) {

@@ -109,5 +109,3 @@ MODES = {
     "standard": (SYSTEM, "mimalloc3", "jemalloc", "tcmalloc", "snmalloc"),
     "full": PEERS,
 }
-
-FLOORS = {"ring": "libfloor_ring.so", "nothing": "libfloor_nothing.so"}
