@@ -243,6 +243,7 @@ def test_small_paths_are_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 RESIDENT = """
 import resource, sys
+sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from hakmem import events, traced
 found, _ = events.processes(Path(sys.argv[2]))

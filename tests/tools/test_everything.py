@@ -170,6 +170,7 @@ def test_an_interrupt_tells_what_was_found_so_far(project: Path, number: signal.
     script = f"""
 import sys
 from pathlib import Path
+sys.path.insert(0, {str(ROOT)!r})
 from tools import everything
 everything.parts = lambda: [everything.Part("one", steps=(
     everything.Step("a", ("false",)),
