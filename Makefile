@@ -35,6 +35,9 @@ about-test:
 	@echo "(tools/setup says how many packages and MB before it begins; Python parts go into .venv), then builds"
 	@echo "four presets and runs all tests: 11 to 35 minutes on 2 processors."
 
+test-nightly: setup build ## all tests of what is shipped, those included that take long by nature
+	HAKMEM_TESTS_NIGHTLY=1 ctest --preset release -j $(jobs)
+
 test-yardstick: setup ## the tests of the benchmark system, yardstick/
 	@$(python) tools/everything.py yardstick
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.nightly import NIGHTLY
 from tests.profile import browser
 from tests.profile.browser import Browser
+from tests.watch.watched import Command
 
 SKIPPED = 77
 
@@ -22,6 +24,23 @@ except KeyError:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--lib", type=Path, help="the built libhakmem.so")
+    parser.addoption("--archive", type=Path, help="the built libhakmem.a")
+    parser.addoption("--hakmem", type=Path, help="the built bin/hakmem")
+    parser.addoption("--programs", type=Path, help="the folder of the folder's built programs")
+    parser.addoption("--build", type=Path, help="the build tree")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "nightly: left to `make test-nightly`")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if NIGHTLY:
+        return
+    left = [item for item in items if item.get_closest_marker("nightly") is not None]
+    items[:] = [item for item in items if item.get_closest_marker("nightly") is None]
+    if left:
+        config.hook.pytest_deselected(items=left)
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +59,21 @@ def given(request: pytest.FixtureRequest) -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def library(given: Callable[[str], Path]) -> Path:
     return given("--lib")
+
+
+@pytest.fixture(scope="session")
+def archive(given: Callable[[str], Path]) -> Path:
+    return given("--archive")
+
+
+@pytest.fixture(scope="session")
+def build(given: Callable[[str], Path]) -> Path:
+    return given("--build")
+
+
+@pytest.fixture(scope="session")
+def command(given: Callable[[str], Path]) -> Command:
+    return Command(given("--hakmem"))
 
 
 @pytest.fixture(scope="module")

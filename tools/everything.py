@@ -47,6 +47,7 @@ ASSERTED = (
 )
 MEASURES = "^(unit_class_table|torture_fork_cost|trap_footprint|trap_step)$"
 YARDSTICK = "^yardstick_"
+NIGHTLY = "^nightly$"  # the label of what only `make test-nightly` runs
 LIBRARIES = ("hakmem_shared", "hakmem_static")
 ASSERTED_FOLDERS = ("unit", "api", "traps", "stress", "torture", "options", "limits")
 ASSERTED_TARGETS = (*LIBRARIES, *(f"tests/{folder}/all" for folder in ASSERTED_FOLDERS))
@@ -266,7 +267,8 @@ def _run_tests(part: Part, place: Place, report: Report) -> None:
         *(("-E", part.without) if part.without else ()),
     )
     command = (
-        *(*part.prefix, "ctest", "--preset", part.preset, *only, "-j", str(place.jobs)),
+        *(*part.prefix, "ctest", "--preset", part.preset, *only, "-LE", NIGHTLY),
+        *("-j", str(place.jobs)),
         # Whole: the reasons for what a test skipped stand in it.
         *("--test-output-size-passed", "1000000", "--test-output-size-failed", "1000000"),
         *("--output-junit", str(results)),

@@ -10,11 +10,6 @@ import pytest
 Hakmem = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--hakmem", type=Path, help="the built bin/hakmem")
-    parser.addoption("--programs", type=Path, help="the folder of the built programs")
-
-
 @pytest.fixture
 def hakmem(given: Callable[[str], Path], tmp_path: Path) -> Hakmem:
     """Runs it in a folder of its own, and with some more variables. Skips where nothing can be

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests import inside
+
 SOURCES = Path(__file__).parent / "programs"
 SECONDS = 300
 GO_CACHE = Path(__file__).parents[2] / "build" / "go"
@@ -69,10 +71,15 @@ class Built:
     archive: Path
 
     def __call__(self, *words: str | Path, by: Sequence[str] = (), **variables: str) -> Done:
-        command = [*by, str(self.front), *map(str, words)]
+        environment = clean_environment() | variables
+        if not by and words:
+            done = inside.run(
+                self.front, *map(str, words), seconds=SECONDS, environment=environment
+            )
+            return Done(done.returncode, done.stdout, done.stderr)
         done = subprocess.run(
-            command,
-            env=clean_environment() | variables,
+            [*by, str(self.front), *map(str, words)],
+            env=environment,
             capture_output=True,
             text=True,
             timeout=SECONDS,

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
-
 from tests.command.command import Built, Programs
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--hakmem", type=Path, help="the built bin/hakmem")
-    parser.addoption("--archive", type=Path, help="the built libhakmem.a")
 
 
 def _built(request: pytest.FixtureRequest, option: str) -> Path:

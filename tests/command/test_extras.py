@@ -26,10 +26,13 @@ def test_both_lists_are_one() -> None:
     assert extras.REQUIREMENTS.read_text().split() == sorted(listed)
 
 
-@pytest.fixture
-def bare(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python that has pyelftools, as hakmem is installed with, and nothing else."""
-    made = tmp_path / "bare"
+    return made_bare(tmp_path_factory.mktemp("python") / "bare")
+
+
+def made_bare(made: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", made], check=True)
     (site,) = made.glob("lib/python*/site-packages")
     import elftools
@@ -83,9 +86,18 @@ RECORDING = b"hakmem recording 1\n"
         (("tune", "--recording", "none", "--", "true"), 2, "none: No such file or directory"),
         (("tune", "--recording", "text", "--", "true"), 1, "not a recording of hakmem"),
         (("tune", "--check", "text"), 2, "no file of 'hakmem tune'"),
+        (("tune", "--base", "glibc", "--", "true"), 2, "expected hakmem"),
+        (("tune", "--measures", "figure", "--", "true"), 2, "needs --figure"),
+        (("tune", "--figure", "rate", "--", "true"), 2, "has no group"),
+        (("tune", "--ready", "true", "--", "true"), 2, "--ready is for --load"),
+        (("tune", "--least", "x", "--", "true"), 2, "--least x"),
+        (("tune", "--check", "/none/a"), 2, "No such file"),
         (("tune", "-o", "none/a", "--", "true"), 2, "-o none/a: none: no such folder"),
         (("tune", "--json", "none/a", "--", "true"), 2, "none: no such folder"),
+        (("compare", "glibc", "hakmem"), 2, "expected a program after --"),
         (("compare", "glibc", "hackmem", "--", "true"), 2, "nothing is called hackmem"),
+        (("compare", "glibc", "hakmem+huge", "--", "true"), 2, "nothing is called hakmem+huge"),
+        (("compare", "glibc", "x=/no/lib.so", "--", "true"), 2, "no library at /no/lib.so"),
         (("compare", "glibc", "hakmem", "--", "none"), 2, "none: no such program"),
         (("compare", "--html", "none/a", "glibc", "hakmem", "--", "true"), 2, "no such folder"),
         (("compare", "--json", ".", "glibc", "hakmem", "--", "true"), 2, "Is a directory"),
@@ -100,6 +112,9 @@ RECORDING = b"hakmem recording 1\n"
         (("bench", "--quick", "--full"), 2, "exclude each other"),
         (("bench", "--resume", "none"), 2, "none holds no session"),
         (("bench", "--resume"), 2, "name the folder"),
+        (("bench", "--rounds", "0"), 2, "--rounds"),
+        (("bench", "none"), 2, "--resume"),
+        (("bench", "--none"), 2, "--none"),
         (("bench", "report", "none"), 2, "report none: No such file or directory"),
         (("bench", "report", "text"), 2, "report text: not results"),
     ],
@@ -120,6 +135,7 @@ def test_arguments_come_first(
     done = run(bare, library, *words, XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert (done.returncode, done.stdout) == (status, "") and says in done.stderr, done
     assert extras.PERMISSION not in done.stderr and "Traceback" not in done.stderr
+    assert all(line.startswith(f"hakmem {words[0]}") for line in done.stderr.splitlines())
     assert not (tmp_path / "cache").exists()
 
 
@@ -183,9 +199,10 @@ def test_a_yes_is_remembered(bare: Path, library: Path, tmp_path: Path) -> None:
     assert "pip failed" in done.stderr and extras.PERMISSION not in done.stderr
 
 
-@pytest.fixture
-def without_altair(bare: Path) -> Path:
+@pytest.fixture(scope="module")
+def without_altair(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python that has all but what pages with plots need, as of a distribution's packages."""
+    bare = made_bare(tmp_path_factory.mktemp("python") / "without")
     (site,) = bare.parents[1].glob("lib/python*/site-packages")
     import numpy
 
@@ -238,14 +255,11 @@ def test_a_cache_that_can_not_be_made_is_told(bare: Path, library: Path, tmp_pat
     assert "Not a directory; set XDG_CACHE_HOME" in done.stderr
 
 
-def test_an_environment_that_lacks_a_module_is_made_anew(
-    bare: Path, library: Path, tmp_path: Path
-) -> None:
+def test_an_environment_that_lacks_a_module_is_made_anew(library: Path, tmp_path: Path) -> None:
     version = f"python-{sys.version_info.major}.{sys.version_info.minor}"
     home = tmp_path / "cache" / "hakmem" / version
     home.parent.mkdir(parents=True)
-    bare.parent.parent.rename(home)
-    done = compare(home / "bin" / "python", library, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    done = compare(made_bare(home), library, XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 2, done.stderr
     assert "is removed: try once more" in done.stderr
     assert not home.exists()

@@ -1,11 +1,8 @@
 """malloc and free execute no more conditional branches than the system's malloc and free."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.counts.callgrind import cost, skip_without_valgrind
 from tests.counts.work import OPERATIONS, Work

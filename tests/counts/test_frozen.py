@@ -1,10 +1,7 @@
 """Learning adds nothing to malloc and free: where no stack is empty or full, they execute equal
 instructions with and without it."""
 
-import sys
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.counts.callgrind import cost, skip_without_valgrind
 from tests.counts.work import OPERATIONS, Work

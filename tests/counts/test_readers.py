@@ -1,12 +1,8 @@
 """The readers of traces and profiles find what is there, and refuse what they do not know."""
 
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from hakmem.callgrind import Entry, Misread, entries
 from tests.counts.callgrind import Cost, calls_from

@@ -1,11 +1,8 @@
 """After the warm-up, malloc and free make no system calls."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.counts.trace import skip_without_strace, system_calls
 from tests.counts.work import OPERATIONS, Work

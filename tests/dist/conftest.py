@@ -7,20 +7,12 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from tests.install.tree import SOURCE
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--build", type=Path, help="the build tree")
     parser.addoption("--made", type=Path, help="a release")
     parser.addoption("--again", type=Path, help="the same, made anew elsewhere")
-
-
-@pytest.fixture(scope="session")
-def build(given: Callable[[str], Path]) -> Path:
-    return given("--build")
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from tests.docs.page import agrees
 
 RUN = Path(__file__).with_name("run.py")

@@ -41,6 +41,17 @@ BREAKS = [
         "lock",
     ),
     Break(
+        "a release that loads the word, and then stores it",
+        "os/lock.h",
+        "    if (unlikely(__atomic_exchange_n(&lock->state, 0, __ATOMIC_RELEASE) &"
+        " LOCK_SLEEPERS))\n",
+        """    size_t held = __atomic_load_n(&lock->state, __ATOMIC_RELAXED);
+    __atomic_store_n(&lock->state, 0, __ATOMIC_RELEASE);
+    if (unlikely(held & LOCK_SLEEPERS))
+""",
+        "lock",
+    ),
+    Break(
         "a closer that leaves the caches open",
         "front/closing.c",
         "            registry_exchange(cache, cache, &cache_none);\n",

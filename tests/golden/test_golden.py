@@ -1,12 +1,9 @@
 """The walk counts hand-written machine code right and refuses what no fast path may have."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.golden import table
 from tools.golden.__main__ import broken_limits, increases

@@ -2,19 +2,15 @@
 packages; made here, or taken from a release (--made)."""
 
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.install.tree import SOURCE, Installed, done, one
 from tools.dist import archives
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--build", type=Path, help="the build tree")
     parser.addoption("--of", choices=["prefix", "packages"], help="what is looked at")
     parser.addoption("--made", type=Path, help="a release, as `make dist` makes it")
 

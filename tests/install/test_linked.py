@@ -1,13 +1,10 @@
 """Programs that are built with an installed hakmem in every documented way. Each proves by hakmem's
 statistics that its malloc is hakmem's (beside.c: that it is not)."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.install.tree import HERE, Installed, done
 from tests.platforms import names

@@ -2,12 +2,9 @@
 that active defragmentation needs, divided into files as theirs are. docs/guide/servers.md builds
 redis itself."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.install.tree import Installed, done
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tests import inside
+
 SECONDS = 300
 SAID = re.compile(r"hakmem run: (\S+) \(([0-9]+)\): (.*)")
 
@@ -57,13 +59,12 @@ class Run:
         return self(self.programs / "leaks_plant", *words)
 
     def command(self, *words: str | Path) -> Ended:
-        done = subprocess.run(
-            ["/bin/sh", self.hakmem, *words],
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            env=environment(),
-            timeout=SECONDS,
+        done = inside.run(
+            self.hakmem,
+            *map(str, words),
+            seconds=SECONDS,
+            environment=environment(),
+            folder=self.folder,
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 

@@ -4,5 +4,4 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--hakmem", type=Path, help="the built bin/hakmem")
     parser.addoption("--every", type=Path, help="the built tests/limits/every.c")

@@ -8,7 +8,6 @@ import errno
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,11 +15,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "python"))
+from hakmem.table import CHANGEABLE, table
 
-from hakmem.table import CHANGEABLE, table  # noqa: E402
+ROOT = Path(__file__).parents[2]
 
 CONTRACT = ROOT / "docs/contract.md"
 OWN = ROOT / "tests/limits/sandboxes/own"

@@ -47,7 +47,7 @@ STAGES = (
         (
             "trap_(signals|forks|threads|reenter|kernel|start|scavenger|preempted)",
             "stress_(8|fork|threads)",
-            "misuse_caught",
+            "misuse_kinds",
             "golden_fast_path",
             "misuse_reports",
         ),

@@ -1,12 +1,9 @@
 """How much memory is kept for reuse follows the options, for any number."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.counts.work import clean_environment
 

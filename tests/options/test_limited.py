@@ -2,12 +2,9 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.counts.work import clean_environment
 

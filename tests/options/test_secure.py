@@ -3,12 +3,9 @@ system's file only what makes it safer."""
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.nobody import NOBODY, as_nobody, public_folder
 from tests.options.surroundings import ask, other_etc

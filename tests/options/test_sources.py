@@ -1,11 +1,8 @@
 """Every option from every source, what wins, and in which ways a value may be written."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.options.surroundings import SYSTEM_FILE, ask, other_etc
 from tools.options import AUTO, Option, gone, number, renamed, table

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from tests.counts.trace import skip_without_strace
 from tests.counts.work import clean_environment
 from tests.options.surroundings import SYSTEM_FILE

@@ -3,12 +3,9 @@
 import os
 import random
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.nobody import as_nobody, public_folder
 from tests.options.surroundings import ask, other_etc

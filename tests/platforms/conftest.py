@@ -7,7 +7,6 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--archive", type=Path, help="the built libhakmem.a")
     parser.addoption("--objects", type=Path, help="an archive with an object of each file of src/")
     parser.addoption("--helpers", type=Path, help="the folder of the built helpers")
     parser.addoption(
@@ -17,11 +16,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--install", action="store_true", help="bring the Debian packages that are missing"
     )
-
-
-@pytest.fixture(scope="session")
-def archive(given: Callable[[str], Path]) -> Path:
-    return given("--archive")
 
 
 @pytest.fixture(scope="session")

@@ -5,15 +5,12 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.counts.work import clean_environment
 

@@ -1,15 +1,12 @@
 """The shared library as a file: what it exports, and what it needs from the loader."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from elftools.elf.elffile import ELFFile
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.platforms import names
 

@@ -3,13 +3,11 @@
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
+from tests.nightly import points
 from tests.platforms import names
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -48,6 +46,11 @@ def _link(archive: Path, source: str, flags: list[str], to: Path) -> str:
     return Path(f"{to}.map").read_text(errors="replace")
 
 
+def always(source: str, way: str) -> bool:
+    """The program in C in all ways. In C++ each kind of program and of linker once."""
+    return source == "work.c" or way in ("dynamic", "static", "static-lto", "static-lld")
+
+
 CASES = [
     (source, way)
     for source in SAYS
@@ -57,7 +60,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("source", "way"), CASES)
+@pytest.mark.parametrize(("source", "way"), points(CASES, always))
 def test_linked(source: str, way: str, archive: Path, tmp_path: Path) -> None:
     linker = LINKERS.get(way.removeprefix("static-"))
     if linker is not None and shutil.which(linker) is None:

@@ -5,14 +5,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.counts.work import clean_environment
 from tests.programs import packages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,18 @@ import pytest
 
 from hakmem import profile_difference, profile_html, symbols
 from hakmem.symbols import Frame, Line, Named, Stack
+from tests.nightly import points
 from tests.profile.browser import Browser
 from tests.profile.planted import Planted, named
 
 SIZES = [(1280, 900), (400, 800)]
-SCHEMES = ["dark", "light"]
+# Each width and each scheme once.
+WINDOWS = list(
+    points(
+        itertools.product(SIZES, ["dark", "light"]),
+        lambda size, scheme: (size == SIZES[0]) == (scheme == "light"),
+    )
+)
 FRAMES = "flame.boxes"
 ACTIVE = "document.activeElement"
 TEXT = f"{ACTIVE} === at('flame') ? label(current) : {ACTIVE}.textContent"
@@ -97,8 +105,7 @@ def widths(page: Browser) -> Any:
     return page.run(f"{FRAMES}.map(one => one.width)")
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("size", "scheme"), WINDOWS)
 @pytest.mark.parametrize("name", ["plant", "difference", "empty", "same", "deep"])
 def test_drawn(
     shown: Browser, pages: dict[str, Path], name: str, size: tuple[int, int], scheme: str
@@ -117,8 +124,7 @@ def test_drawn(
         assert shown.run("document.getElementById('more').textContent")
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("size", "scheme"), WINDOWS)
 def test_mouse(shown: Browser, pages: dict[str, Path], size: tuple[int, int], scheme: str) -> None:
     shown.open(pages["plant"], *size, scheme)
     whole = widths(shown)

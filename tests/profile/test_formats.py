@@ -266,28 +266,6 @@ def test_strange_names(tmp_path: Path) -> None:
     json.loads(profile_text.speedscope(named_, "\x00"))
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("short<int>(long)", "short<int>(long)"),
-        (
-            f"std::map<{'int, ' * 30}int>::operator[](int const&)",
-            "std::map<…>::operator[](int const&)",
-        ),
-        (f"f(std::vector<{'x' * 80}>, int)", "f(std::vector<…>, int)"),
-        (f"f({'int, ' * 40}int)", "f(…)"),
-        (f"a<{'x' * 80}>::operator<< <b<c> >(d)", "a<…>::operator<< <…>(d)"),
-        (f"a<{'x' * 80}>::operator->()", "a<…>::operator->()"),
-        (f"(anonymous namespace)::f({'int, ' * 40})", "(anonymous namespace)::f(…)"),
-        ("x" * 100, "x" * 59 + "…"),
-        ("<" * 100, "<…>"),
-        (">" * 100, ">" * 59 + "…"),
-    ],
-)
-def test_long_names(name: str, shown: str) -> None:
-    assert profile_text.brief(name) == shown
-
-
 # ---- differences ----
 
 

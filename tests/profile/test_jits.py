@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from hakmem import heap_profile, perf_map, symbols
-from tests.profile.planted import Planted, functions, near
+from tests import inside
+from tests.profile.planted import SECONDS, Planted, functions, near
 from tests.watch.watched import Command
 
 MOVED = 2048 * 16384  # in each of the ways
@@ -75,9 +76,7 @@ def needed(program: str) -> str:
 
 
 def run(command: Command, *words: str | Path, folder: Path) -> str:
-    done = subprocess.run(
-        ["/bin/sh", command.path, *words], cwd=folder, capture_output=True, text=True
-    )
+    done = inside.run(command.path, *map(str, words), seconds=SECONDS, folder=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -39,6 +39,14 @@ LONG = 50_000  # letters
         (f"<A<{'x' * 60}> as B>::c", "<…>::c"),
         (f"a<{'x' * 60}", "a<…>"),
         ("x" * 100, "x" * 59 + "…"),
+        (
+            f"std::map<{'int, ' * 30}int>::operator[](int const&)",
+            "std::map<…>::operator[](int const&)",
+        ),
+        (f"f(std::vector<{'x' * 80}>, int)", "f(std::vector<…>, int)"),
+        (f"a<{'x' * 80}>::operator<< <b<c> >(d)", "a<…>::operator<< <…>(d)"),
+        ("<" * 100, "<…>"),
+        (">" * 100, ">" * 59 + "…"),
     ],
 )
 def test_brief(name: str, shown: str) -> None:

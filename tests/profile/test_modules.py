@@ -17,7 +17,17 @@ from pathlib import Path
 import pytest
 
 from hakmem import heap_profile, perf_map, symbols
-from tests.profile.planted import Planted, by_function, functions, line_of, named, near, profile_of
+from tests import inside
+from tests.profile.planted import (
+    SECONDS,
+    Planted,
+    by_function,
+    functions,
+    line_of,
+    named,
+    near,
+    profile_of,
+)
 from tests.watch.watched import Command
 
 PLUGGED = 2048 * 16384  # by each plug-in
@@ -29,9 +39,7 @@ x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="needs x86-64
 
 
 def run(command: Command, *words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        ["/bin/sh", command.path, *words], cwd=folder, capture_output=True, text=True
-    )
+    done = inside.run(command.path, *map(str, words), seconds=SECONDS, folder=folder)
     assert done.returncode == 0, done.stderr
     return done
 

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
-
 from tests.programs import results, summary
 from tests.programs.catalog import catalog
 from tests.programs.results import Measure, Result

@@ -12,6 +12,7 @@ from hakmem import events
 from hakmem.events import Process
 from hakmem.history import Blocks, Events, history
 from hakmem.recording import FREE
+from tests import inside
 from tests.counts.work import clean_environment
 
 MARK = 123457
@@ -65,12 +66,11 @@ class Recorded:
         return plants[0], *history(plants[0])
 
     def trace(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [str(self.hakmem), "trace", *words, str(self.file)],
-            capture_output=True,
-            text=True,
-            timeout=LONG,
-            env=clean_environment(),
+        done = inside.run(
+            self.hakmem,
+            *("trace", *words, str(self.file)),
+            seconds=LONG,
+            environment=clean_environment(),
         )
         assert done.returncode == status, done.stderr
         return done

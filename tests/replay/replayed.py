@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import inside
 from tests.counts.work import clean_environment
 
 LONG = 600  # seconds
@@ -50,13 +51,12 @@ class Replayed:
         return found
 
     def _run(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [str(self.hakmem), *words],
-            capture_output=True,
-            text=True,
-            timeout=LONG,
-            env=clean_environment(),
-            cwd=self.folder,
+        done = inside.run(
+            self.hakmem,
+            *words,
+            seconds=LONG,
+            environment=clean_environment(),
+            folder=self.folder,
         )
         assert done.returncode == status, (done.stdout, done.stderr)
         return done

@@ -97,7 +97,8 @@ enum { BLOCKS = 3000 };
 static const size_t sizes[] = {24, 100, 100, 700, 3000, 40000, 300000, 3 * MiB};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-static size_t size_of(unsigned i) { return sizes[i % (i % 64 == 0 ? SIZES : 5)]; }
+/* One of 64 is of any size. */
+static size_t size_of(unsigned i) { return sizes[i % 64 == 0 ? i / 64 % SIZES : i % 5]; }
 
 /* What is lost by a jump is never seen again. */
 static void allocate(void *volatile *blocks, unsigned n)
@@ -116,11 +117,12 @@ static void allocate(void *volatile *blocks, unsigned n)
 static sigjmp_buf out;
 static timer_t timer;
 static void *volatile here[BLOCKS], *volatile there[BLOCKS];
-static volatile bool jumps, reenters;
+static volatile bool jumps, reenters, came;
 
 static void on_timer(int number)
 {
     (void)number;
+    came = true;
     if (reenters)
         do_free(do_malloc(100));
     if (jumps)
@@ -145,8 +147,9 @@ static void interrupted(unsigned times)
     for (turn = 0; turn < times; turn++) {
         if (sigsetjmp(out, 1) != 0)
             continue;
+        came = false;
         timer_starts(turn);
-        for (volatile unsigned i = 0; i < 10; i++)
+        for (volatile unsigned i = 0; i < 10 && !came; i++)
             allocate(here, BLOCKS);
     }
     jumps = reenters = false;
@@ -194,7 +197,7 @@ static void a_timer_interrupts(void)
 
 #ifdef __x86_64__
 #define TRAP_FLAG 0x100
-enum { PLACES = 40, FEW = 40 };
+enum { PLACES = 16, FEW = 40 };
 
 static volatile bool steps;
 static volatile unsigned long step, step_of_interest;

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from tests.counts.work import clean_environment
 
 WINDOW = 64 << 10

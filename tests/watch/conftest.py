@@ -1,27 +1,15 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
-
-from tests.watch.watched import Command, Process, running
+from tests.watch.watched import Process, running
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--hakmem", type=Path, help="the built bin/hakmem")
-    parser.addoption("--programs", type=Path, help="the folder of the built watch_* programs")
     parser.addoption("--stress", type=Path, help="the built tests/stress/stress_fork.c")
-
-
-@pytest.fixture
-def command(given: Callable[[str], Path]) -> Command:
-    path = given("--hakmem")
-    return Command(path)
 
 
 @pytest.fixture

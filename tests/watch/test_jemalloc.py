@@ -83,6 +83,7 @@ def test_redis_shows_the_heap_s_figures(command: Command, library: Path, tmp_pat
         assert found is not None and near(float(found[1]), command.sheet(pid).said["live"])
 
 
+@pytest.mark.nightly
 def test_redis_purges(command: Command, library: Path, tmp_path: Path) -> None:
     needs("redis-server")
     with redis(library, tmp_path) as (pid, ask):
@@ -99,6 +100,7 @@ def test_redis_purges(command: Command, library: Path, tmp_path: Path) -> None:
                 assert line["resident"] - line["could_be"] <= 1 << 20, line
 
 
+@pytest.mark.nightly
 def test_redis_is_as_lean_after_flushall(library: Path, tmp_path: Path) -> None:
     needs("redis-server")
     left = {}
@@ -196,6 +198,7 @@ def test_named(command: Command, library: Path, tmp_path: Path) -> None:
         assert memory["InUse"] <= live <= 1.1 * memory["InUse"] + (2 << 20), (memory, live)
 
 
+@pytest.mark.nightly
 def test_kresd(command: Command, library: Path, tmp_path: Path) -> None:
     kresd, port = needs("kresd"), free_port()
     (tmp_path / "conf").write_text(
@@ -208,6 +211,7 @@ def test_kresd(command: Command, library: Path, tmp_path: Path) -> None:
         assert command.sheet(pid).said["live"] > 1 << 20
 
 
+@pytest.mark.nightly
 def test_nghttpd(command: Command, library: Path, tmp_path: Path) -> None:
     nghttpd, port = needs("nghttpd"), free_port()
     client = shutil.which("h2load") or pytest.skip("h2load is not installed")
@@ -224,6 +228,7 @@ def test_nghttpd(command: Command, library: Path, tmp_path: Path) -> None:
         assert command.sheet(pid).said["live"] > 1 << 16
 
 
+@pytest.mark.nightly
 def test_varnishd(command: Command, library: Path, tmp_path: Path) -> None:
     varnishd, port, behind = needs("varnishd"), free_port(), free_port()
     (tmp_path / "file").write_bytes(b"x" * 20000)

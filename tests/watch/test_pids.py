@@ -27,6 +27,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "stat": ("top", "--once", "PID"),
     "stat_prometheus": ("top", "--prometheus", "PID"),
     "top": ("top", "PID"),
+    "why": ("why", "PID"),
 }
 NUMBER = "{}: expected a PID, a number from 1 to 4194304"
 
@@ -63,7 +64,7 @@ def _fails(command: Command, verb: str, pid: str | int, says: str, status: int =
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("pid", ["0", "-1", "9" * 30])
+@pytest.mark.parametrize("pid", ["0", "-1", "9" * 30, "4194305"])
 def test_no_number_of_a_process(command: Command, verb: str, pid: str) -> None:
     _fails(command, verb, pid, NUMBER.format(pid))
 

@@ -158,6 +158,7 @@ input()
 """
 
 
+@pytest.mark.nightly
 def test_python(command: Command, library: Path) -> None:
     words = ["/usr/bin/python3", "-c", PYTHON]
     with running(*words, library=library, PYTHONMALLOC="malloc") as process:
@@ -227,6 +228,7 @@ QUERY = (
 )
 
 
+@pytest.mark.nightly
 def test_postgres(command: Command, library: Path) -> None:
     with public_folder() as folder, postgres(library, folder) as port:
         words = ["psql", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-XAtq"]

@@ -82,9 +82,3 @@ def test_tries(command: Command, given: Callable[[str], Path], library: Path) ->
 def test_grows(command: Command, plant: Process) -> None:
     done = command("why", "--seconds", "0", plant.pid)
     assert "the blocks in use did not grow" in done.stdout
-
-
-def test_of_no_process(command: Command) -> None:
-    done = command("why", 4194303)
-    assert done.returncode == 2
-    assert done.stderr == "hakmem why: there is no process 4194303\n"

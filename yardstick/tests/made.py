@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests import inside
+
 IN_THE_SUITE: dict[str, str | int] = {"AFTER": 10000, "ONLY": '"suite"'}
 """For `bad`: it passes for an allocator, and fails in the suite."""
 SOURCES = Path(__file__).parent / "programs"
@@ -55,6 +57,10 @@ def heed_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
+def _environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith(("LD_", "HAKMEM_"))}
+
+
 @dataclass(frozen=True)
 class Said:
     status: int
@@ -70,24 +76,32 @@ class Compare:
     folder: Path
 
     def __call__(self, *words: str | Path, program: list[str | Path] | None = None) -> Said:
-        done = self.started(*words, program=program)
-        out, err = done.communicate(timeout=600)
-        return Said(done.returncode, out, err)
+        done = inside.run(
+            self.hakmem,
+            *self._words(*words, program=program),
+            seconds=600,
+            environment=_environment(),
+            folder=self.folder,
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
 
     def started(
         self, *words: str | Path, program: list[str | Path] | None = None
     ) -> subprocess.Popen[str]:
-        behind = [] if program is None else ["--", *program]
         return subprocess.Popen(
-            [str(self.hakmem), "compare", *map(str, [*words, *behind])],
+            [str(self.hakmem), *self._words(*words, program=program)],
             cwd=self.folder,
-            env={k: v for k, v in os.environ.items() if not k.startswith(("LD_", "HAKMEM_"))},
+            env=_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             preexec_fn=heed_signals,
         )
+
+    def _words(self, *words: str | Path, program: list[str | Path] | None = None) -> list[str]:
+        behind = [] if program is None else ["--", *program]
+        return ["compare", *map(str, [*words, *behind])]
 
     def json(self, name: str = "runs.json") -> Any:
         return json.loads((self.folder / name).read_text())

@@ -48,6 +48,7 @@ def folder(command: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.nightly  # test_report.py draws a page of few rows
 def test_the_page_has_all_rows_and_plots(folder: Path) -> None:
     page = (folder / "report.html").read_text()
     for row in compact.read(baseline.DATA).rows:

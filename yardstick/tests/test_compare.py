@@ -239,19 +239,11 @@ def test_output_is_kept_byte_by_byte(compare: Compare) -> None:
 @pytest.mark.parametrize(
     ("words", "program", "expected"),
     [
-        (("glibc", "hakmem"), None, "expected a program after --"),
-        (("glibc", "nothere"), ["true"], "nothere"),
-        (("glibc", "x=/no/lib.so"), ["true"], "no library at /no/lib.so"),
-        (("glibc", "hakmem+huge"), ["true"], "nothing is called hakmem+huge"),
-        (("glibc", "hakmem"), ["no-such-program"], "no-such-program: no such program"),
-        (("--precision", "3", "glibc", "hakmem"), ["true"], "--precision 3: expected"),
-        (("--measures", "speed", "glibc", "hakmem"), ["true"], "there is no 'speed', only time"),
-        (("--json", "no/x", "glibc", "hakmem"), ["true"], "--json no/x: no: no such folder"),
         (("--setup", "exit 7", "glibc", "hakmem"), ["true"], "--setup 'exit 7': exit status 7"),
         (("--output", "/dev/full", "glibc", "hakmem"), ["env"], "--output /dev/full: No space"),
     ],
 )
-def test_wrong_usage(
+def test_what_fails_before_the_first_run(
     compare: Compare, words: tuple[str, ...], program: list[str | Path] | None, expected: str
 ) -> None:
     said = compare(*words, program=program)

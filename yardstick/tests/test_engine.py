@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from hakmem import cli
 from hakmem_yardstick import measure as measure_module
 from hakmem_yardstick import suite as suite_module
 from hakmem_yardstick.machine import processors_worth
@@ -26,6 +25,7 @@ from hakmem_yardstick.measure import children, measure
 from hakmem_yardstick.model import OURS, Allocator, Kind, Measure, Results, Row, Run, results_of
 from hakmem_yardstick.schedule import GIVEN_UP, PLANS, Plan, Schedule
 from hakmem_yardstick.store import CannotStore, Store
+from tests import inside
 from yardstick.tests import made
 from yardstick.tests.made import IN_THE_SUITE, average, heed_signals
 
@@ -326,14 +326,7 @@ class Bench:
         return [str(self.command), "bench", *map(str, words)]
 
     def __call__(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.words(*words),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            stdin=subprocess.DEVNULL,
-            cwd=self.folder,
-        )
+        return inside.run(*self.words(*words), seconds=SECONDS, folder=self.folder)
 
     def results(self, out: str) -> Results:
         return results_of(json.loads((self.folder / out / "results.json").read_text()))
@@ -506,43 +499,6 @@ def test_a_session_that_still_runs_is_not_resumed(tmp_path: Path) -> None:
         Store(tmp_path / "here").resume()
     store.close()
     Store(tmp_path / "here").resume()
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["--only", "none"], "the groups are"),
-        (["--rows", "none"], "no row is called so"),
-        (["--quick", "--full"], "exclude each other"),
-        (["--vs", "none"], "none"),
-        (["--resume", "none"], "holds no session"),
-        (["--lib", "x=/none"], "no library at /none"),
-        (["--rounds", "0"], "--rounds"),
-        (["none"], "--resume"),
-        (["--none"], "--none"),
-    ],
-)
-def test_mistakes_are_told_in_one_line(
-    words: list[str],
-    told: str,
-    command: Path,
-    library: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    front, ours = str(command), str(command.parent.parent / library.name)
-    try:
-        status = cli.run([front, ours, "bench", *words])
-    except SystemExit as end:
-        status = int(end.code or 0)
-    assert status == 2
-    said = capsys.readouterr().err
-    assert told in said
-    assert said.startswith("hakmem bench: ")
-    assert said.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_limit_of_a_control_group_is_told(tmp_path: Path) -> None:

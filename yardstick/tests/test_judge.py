@@ -160,6 +160,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.mark.nightly
 def test_a_library_beside_itself(library: Path, cache: Path, tmp_path: Path) -> None:
     """A row of each part: nothing can be told, nothing failed, and no row is named."""
     told = tmp_path / "told.json"

@@ -28,6 +28,30 @@ static const char *twice(void)
     return take_many(NULL, NULL);
 }
 
+/* With nothing before it and nothing beside it, as in the smallest program. */
+static const char *twice_alone(void)
+{
+    char *p = do_malloc(bytes), *other = number == 0 ? NULL : do_malloc(bytes);
+    do_free(p);
+    do_free(other);
+    free_wrongly(p);
+    return take_many(NULL, NULL);
+}
+
+static const char *twice_after_other_sizes(void)
+{
+    static const size_t sizes[] = {40, 300, 3000, 48};
+    char *others[20];
+    for (size_t i = 0; i < 20; i++)
+        others[i] = do_malloc(sizes[i % 4]);
+    char *p = get_among();
+    do_free(p);
+    for (size_t i = 0; i < 20; i++)
+        do_free(others[i]);
+    free_wrongly(p);
+    return take_many(NULL, NULL);
+}
+
 /* number: others are allocated and freed between, one by one, with the address perhaps reused. */
 static const char *twice_after_turns(void)
 {
@@ -70,6 +94,40 @@ static const char *twice_with_thread(void)
     return take_many(NULL, NULL);
 }
 
+static pthread_barrier_t turn;
+
+/* number 1: it is this thread that frees wrongly. It does not end before the program has gone on. */
+static void *free_and_stay(void *p)
+{
+    do_free(do_malloc(40));
+    pthread_barrier_wait(&turn);
+    if (number == 1)
+        free_wrongly(p);
+    else
+        do_free(p);
+    pthread_barrier_wait(&turn);
+    pthread_barrier_wait(&turn);
+    return NULL;
+}
+
+static const char *twice_with_idle_thread(void)
+{
+    char *p = get_among();
+    pthread_t thread;
+    pthread_barrier_init(&turn, NULL, 2);
+    pthread_create(&thread, NULL, free_and_stay, p);
+    if (number == 1)
+        do_free(p);
+    pthread_barrier_wait(&turn);
+    pthread_barrier_wait(&turn);
+    if (number == 0)
+        free_wrongly(p);
+    const char *found = take_many(NULL, NULL);
+    pthread_barrier_wait(&turn);
+    pthread_join(thread, NULL);
+    return found;
+}
+
 static const char *twice_after_realloc(void)
 {
     char *p = get_among();
@@ -106,6 +164,22 @@ static const char *twice_after_reuse(void)
     return take_many(others[at], NULL);
 }
 
+static const char *realloc_after_free_20(void)
+{
+    char *others[20];
+    for (size_t i = 0; i < 20; i++)
+        others[i] = get(OTHERS);
+    char *p = get_among();
+    do_free(p);
+    for (size_t i = 0; i < 20; i++)
+        do_free(others[i]);
+    say_before();
+    void *q = do_realloc(p, 3 * bytes);
+    say_after();
+    finish(q);
+    return q == NULL ? "null" : "unnoticed";
+}
+
 static const char *realloc_after_free(void)
 {
     char *p = get_among();
@@ -119,10 +193,15 @@ static const char *realloc_after_free(void)
 
 /* ---- beside a block's start ---- */
 
+enum { HALF = -1, LAST = -2 };
+
 static const char *inside(void)
 {
     char *p = get_among();
-    free_wrongly(p + (number < 0 ? bytes / 2 / 16 * 16 : (size_t)number));
+    size_t offset = number == HALF   ? bytes / 2 / 16 * 16
+                    : number == LAST ? (bytes - 1) / 16 * 16
+                                     : (size_t)number;
+    free_wrongly(p + offset);
     return finish(p);
 }
 
@@ -134,6 +213,43 @@ static const char *realloc_inside(void)
     say_after();
     finish(q);
     return q == NULL ? "null" : "unnoticed";
+}
+
+/* ---- of other functions ---- */
+
+void *cxx_new(size_t n) __asm__("_Znwm");
+void cxx_delete(void *p) __asm__("_ZdlPv");
+
+enum { CALLOC, ALIGNED, PAGES, NEW, TWICE = 0, MIDDLE = 10 };
+
+static char *made(long function)
+{
+    switch (function) {
+    case CALLOC:
+        return do_calloc(1, bytes);
+    case ALIGNED:
+        return do_aligned_alloc(64, (bytes + 63) / 64 * 64);
+    case PAGES:
+        return do_aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
+    default:
+        return cxx_new(bytes);
+    }
+}
+
+/* number: which function, and TWICE or MIDDLE. */
+static const char *of_another_function(void)
+{
+    long function = number % MIDDLE;
+    void (*volatile put)(void *) = function == NEW ? cxx_delete : do_free;
+    char *below = made(function), *p = made(function), *above = made(function);
+    if (number < MIDDLE)
+        put(p);
+    say_before();
+    put(number < MIDDLE ? p : p + bytes / 2 / 16 * 16);
+    say_after();
+    put(below);
+    put(above);
+    return take_many(NULL, NULL);
 }
 
 /* ---- never a block ---- */
@@ -234,12 +350,38 @@ const struct kind kinds_of_frees[] = {
     {"double_free_after_20", twice, ALL, 20, "ended", "frees it again after 20 others"},
     {"double_free_after_1000", twice, FEW_BYTES, 1000, "ended",
      "frees it again after 1,000 others"},
+    {"double_free_alone", twice_alone, SMALL | LARGE, 0, "ended",
+     "frees twice the only block that there is"},
+    {"double_free_alone_after_1", twice_alone, SMALL | LARGE, 1, "ended",
+     "frees it again after the only other one"},
+    {"double_free_after_other_sizes", twice_after_other_sizes, ALL, 0, "ended",
+     "frees it again after 20 others of other sizes"},
     {"double_free_after_turns", twice_after_turns, ALL, 100, "ended",
      "frees it again after 100 pairs of malloc and free"},
     {"double_free_thread_then_main", twice_with_thread, ALL, 0, "ended",
      "a thread frees it and ends, then main does"},
     {"double_free_main_then_thread", twice_with_thread, ALL, 1, "ended",
      "main frees it, then a thread"},
+    {"double_free_idle_thread_then_main", twice_with_idle_thread, ALL, 0, "ended",
+     "a thread frees it and waits, then main does"},
+    {"double_free_main_then_idle_thread", twice_with_idle_thread, ALL, 1, "ended",
+     "main frees it, then a thread that waits afterwards"},
+    {"double_free_calloc", of_another_function, ALL, TWICE + CALLOC, "ended",
+     "frees a block of calloc twice"},
+    {"double_free_aligned", of_another_function, ALL, TWICE + ALIGNED, "ended",
+     "frees a block of aligned_alloc twice, at a multiple of 64"},
+    {"double_free_pages", of_another_function, ALL, TWICE + PAGES, "ended",
+     "frees a block of aligned_alloc twice, at a multiple of a page"},
+    {"double_delete", of_another_function, ALL, TWICE + NEW, "ended",
+     "deletes a block of operator new twice"},
+    {"free_inside_calloc", of_another_function, ALL, MIDDLE + CALLOC, "ended",
+     "frees an address in the middle of a block of calloc"},
+    {"free_inside_aligned", of_another_function, ALL, MIDDLE + ALIGNED, "ended",
+     "frees an address in the middle of a block of aligned_alloc"},
+    {"free_inside_pages", of_another_function, ALL, MIDDLE + PAGES, "ended",
+     "frees an address in the middle of a block of aligned_alloc, at a multiple of a page"},
+    {"delete_inside", of_another_function, ALL, MIDDLE + NEW, "ended",
+     "deletes an address in the middle of a block of operator new"},
     {"double_free_after_realloc", twice_after_realloc, ALL, 0, "ended",
      "frees what realloc has moved"},
     {"double_free_after_realloc_0", twice_after_realloc_to_nothing, ONE, 0, "ended",
@@ -248,12 +390,18 @@ const struct kind kinds_of_frees[] = {
      "frees it again when it is another owner's"},
     {"realloc_after_free", realloc_after_free, ALL, 0, "ended, null",
      "realloc of a free block to a larger size"},
+    {"realloc_after_free_20", realloc_after_free_20, ALL, 0, "ended, null",
+     "realloc of a free block after 20 frees of others"},
     {"realloc_after_free_same", realloc_after_free, ALL, 1, "ended, null",
      "realloc of a free block to its own size"},
     {"free_inside_1", inside, ALL, 1, "ended", "frees an address 1 byte into a block"},
     {"free_inside_8", inside, ALL, 8, "ended", "frees an address 8 bytes into a block"},
     {"free_inside_16", inside, ALL, 16, "ended", "frees an address 16 bytes into a block"},
-    {"free_inside_half", inside, ALL, -1, "ended", "frees an address in the middle of a block"},
+    {"free_inside_half", inside, ALL, HALF, "ended", "frees an address in the middle of a block"},
+    {"free_inside_last", inside, ALL, LAST, "ended",
+     "frees the last multiple of 16 in a block"},
+    {"free_inside_65536", inside, LARGE | HUGE, 65536, "ended",
+     "frees an address 64 KiB into a block"},
     {"realloc_inside_16", realloc_inside, ALL, 16, "ended, null",
      "realloc of an address 16 bytes into a block"},
     {"free_number_1", number_as_block, ONE, 1, "ended", "frees the number 1"},

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import sys
 
+import pytest
+
 from yardstick.tests.tune.tuned import Tuned
 
 # Keeps nothing that was freed, so it is fetched from the kernel each time; in small pages, since
@@ -27,6 +29,7 @@ def test_a_planted_gain(tuned: Tuned) -> None:
     assert "still gain" in done.stdout
 
 
+@pytest.mark.nightly  # test_a_service has nothing to gain either
 def test_nothing_to_gain(tuned: Tuned) -> None:
     """A program without a heap: whatever seems to differ is noise."""
     spin = ["--", str(tuned.plant), "spin", "5", "1"]
@@ -87,22 +90,3 @@ def test_programs_that_fail(tuned: Tuned) -> None:
         "--load", "false", "--with", "none", "--", str(tuned.plant), "idle", "1", "1", status=4
     )
     assert "--load ended with status 1" in done.stderr
-
-
-def test_wrong_use(tuned: Tuned) -> None:
-    spin = ["--", str(tuned.plant), "spin", "1", "1"]
-    for words, says in (
-        ([], "expected a program"),
-        (["--base", "glibc", *spin], "expected hakmem"),
-        (["--measures", "speed", *spin], "there is no 'speed'"),
-        (["--measures", "figure", *spin], "needs --figure"),
-        (["--figure", "(", *spin], "--figure"),
-        (["--figure", "rate", *spin], "has no group"),
-        (["--ready", "true", *spin], "--ready is for --load"),
-        (["--least", "x", *spin], "--least x"),
-        (["--with", "hackmem", *spin], "nothing is called hackmem"),
-        (["-o", "/none/a", *spin], "no such folder"),
-        (["--check", "/none/a"], "No such file"),
-        (["--", "/none/program"], "no such program"),
-    ):
-        assert says in tuned.tune(*words, status=2).stderr, words

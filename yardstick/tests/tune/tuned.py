@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import inside
 from tests.counts.work import clean_environment
 
 LONG = 1200  # seconds
@@ -25,14 +26,12 @@ class Tuned:
         return self.call("tune", "--minutes", "0.01", *words, status=status)
 
     def call(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [str(self.hakmem), *words],
-            capture_output=True,
-            text=True,
-            timeout=LONG,
-            env=clean_environment(),
-            cwd=self.folder,
-            stdin=subprocess.DEVNULL,
+        done = inside.run(
+            self.hakmem,
+            *words,
+            seconds=LONG,
+            environment=clean_environment(),
+            folder=self.folder,
         )
         assert done.returncode == status, (done.stdout, done.stderr)
         return done
