@@ -53,8 +53,7 @@ struct cold_bin {
                     call for the class, in the slow path */
     uint32_t room : 14;        /* blocks the array can hold */
     uint32_t direct_frees : 4; /* so many frees more go straight to their slabs */
-    uint32_t learned : 14;     /* the capacity that was learned, also if it is not applied; of a
-                                  second stack: its blocks at the first one's last refill */
+    uint32_t seen : 14;        /* of a second stack: its blocks at the first one's last refill */
     uint16_t capacity;         /* blocks it may hold now, at most room */
     struct capacity_history history;
 };
@@ -64,7 +63,6 @@ struct cold_bin {
 #define CHUNK_FIRST (32 * KiB)
 #define CHUNK_LATER (160 * KiB)
 #define CHUNKS_MOST 8
-#define ARRAY_KINDS 11 /* 10 to 10240 words, doubling */
 
 static inline size_t chunk_bytes(unsigned number)
 {

@@ -26,8 +26,8 @@ static bool learns(struct cache *cache, unsigned cls)
         return true;
     struct cold_bin *second = &cache->cold[CLASSES + cls];
     size_t used = stack_used(&cache->bins[BIN_FIRST + CLASSES + cls], second);
-    bool same = used == second->learned;
-    second->learned = used & ROOM_MOST;
+    bool same = used == second->seen;
+    second->seen = used & ROOM_MOST;
     return same;
 }
 

@@ -3,11 +3,15 @@
 #include "back/meta.h"
 #include "base/atomic.h"
 #include "base/memory.h"
-#include "base/policy.h"
 #include "base/watch.h"
 #include "heap/classes.h"
 #include "heap/shards.h"
 #include "os/lock.h"
+
+/* What may wait in one, at least one block. */
+#define TRANSFER_BYTES ((size_t)128 * KiB)
+#define TRANSFER_BLOCKS 4096
+static_assert(TRANSFER_BLOCKS * sizeof(void *) <= META_MOST, "metadata has no larger pieces");
 
 struct transfer {
     struct lock lock;
@@ -52,9 +56,7 @@ static bool transfer_open(struct transfer *t, unsigned cls)
 {
     ASSERT(lock_held(&t->lock));
     ASSERT(t->capacity == 0);
-    size_t capacity = policy.transfer_bytes / size_classes[cls].size;
-    if (capacity > policy.transfer_blocks)
-        capacity = policy.transfer_blocks;
+    size_t capacity = smaller(TRANSFER_BYTES / size_classes[cls].size, TRANSFER_BLOCKS);
     capacity += capacity == 0;
     t->blocks = meta_take(capacity * sizeof(void *));
     if (t->blocks == NULL)

@@ -9,7 +9,6 @@
 #define HAKMEM_LEARN_CAPACITY_H
 
 #include "base/defs.h"
-#include "base/policy.h"
 #include "learn/laws.h"
 
 enum capacity_event {
@@ -116,14 +115,17 @@ struct capacity {
     enum capacity_reason why;
 };
 
-struct capacity capacity_step(const struct capacity_seen *seen, const struct policy *bounds);
+/* `stack_bytes`: the option, here and below. */
+struct capacity capacity_step(const struct capacity_seen *seen, size_t stack_bytes);
 
 /* What a stack holds where nothing is learned. */
-size_t capacity_fixed(size_t size, size_t first, const struct policy *bounds);
+size_t capacity_fixed(size_t size, size_t first, size_t stack_bytes);
 
 /* Stacks lie in arrays of 10 * 2^n words, of which one is the mark: as many blocks as fit into the
  * one that holds `blocks`. */
 #define ARRAY_LEAST 10
+#define ARRAY_KINDS 11
+#define STACK_MOST (((size_t)ARRAY_LEAST << (ARRAY_KINDS - 1)) - 1)
 static inline size_t capacity_round(size_t blocks)
 {
     size_t words = ARRAY_LEAST;

@@ -56,9 +56,9 @@ void learned_print(void)
 {
     char line[256];
     struct text t;
-    if (policy.learn == LEARN_FROZEN) {
+    if (policy.learn == 0) {
         text_init(&t, line, sizeof line);
-        text_add(&t, "hakmem: learned: nothing, since learn is frozen\n");
+        text_add(&t, "hakmem: learned: nothing, since learn is off\n");
         os_print_error(t.start, t.used);
         return;
     }
@@ -67,7 +67,7 @@ void learned_print(void)
     text_init(&t, line, sizeof line);
     text_add(&t, "hakmem: learned: ");
     text_add_number(&t, end);
-    text_add(&t, policy.learn == LEARN ? " steps" : " steps that were not taken");
+    text_add(&t, " steps");
     text_add(&t, begin > 0 ? ", the last 256 of them:\n" : end > 0 ? ":\n" : "\n");
     os_print_error(t.start, t.used);
     for (size_t number = begin; number < end; number++) {

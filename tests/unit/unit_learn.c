@@ -26,7 +26,7 @@ static struct capacity_seen seen_of(size_t size, size_t capacity)
 
 static void expect_step(struct capacity_seen seen, size_t blocks, enum capacity_reason why)
 {
-    struct capacity next = capacity_step(&seen, &bounds);
+    struct capacity next = capacity_step(&seen, bounds.stack_bytes);
     EXPECT_EQUAL(next.blocks, blocks);
     EXPECT_EQUAL(next.why, why);
 }
@@ -46,13 +46,13 @@ static void it_grows_up_to_its_bounds(void)
     struct capacity_seen seen = seen_of(64, 15);
     size_t grown[16], steps = 0;
     for (;; steps++) {
-        struct capacity next = capacity_step(&seen, &bounds);
+        struct capacity next = capacity_step(&seen, bounds.stack_bytes);
         if (next.why == CAPACITY_FITS)
             break;
         EXPECT_EQUAL((next.blocks + 1) % ARRAY_LEAST, 0);
         EXPECT(next.blocks >= 2 * seen.capacity);
-        EXPECT(next.blocks <= bounds.stack_blocks);
-        EXPECT(next.blocks * 64 <= bounds.stack_bytes || next.blocks <= bounds.stack_least);
+        EXPECT(next.blocks <= STACK_MOST);
+        EXPECT(next.blocks * 64 <= bounds.stack_bytes || next.blocks < ARRAY_LEAST);
         grown[steps] = seen.capacity = next.blocks;
         EXPECT(steps < 15);
     }
@@ -70,7 +70,7 @@ static void it_grows_up_to_its_bounds(void)
     expect_step(seen, 10239, CAPACITY_BURSTS);
 
     expect_step(seen_of(32 * KiB, 39), 39, CAPACITY_FITS);  /* 79 would be 2.5 MiB */
-    expect_step(seen_of(256 * KiB, 3), 9, CAPACITY_MISSES); /* stack_least */
+    expect_step(seen_of(256 * KiB, 3), 9, CAPACITY_MISSES); /* the least array */
 }
 
 static void the_share_denies_growth_and_takes_back(void)
@@ -117,7 +117,7 @@ static void it_shrinks_for_others_blocks_and_for_what_is_not_wanted(void)
     seen.size = 16 * KiB;
     expect_step(seen, 15, CAPACITY_DRAINS);
     seen.first = 3;
-    expect_step(seen, 10, CAPACITY_DRAINS); /* stack_least */
+    expect_step(seen, 10, CAPACITY_DRAINS); /* the least array */
     seen.history = (struct capacity_history){
         .way = 2 * 1000, .before = 1000, .full = true, .bursts_return = true};
     expect_step(seen, 319, CAPACITY_FITS); /* it will come back */
@@ -226,10 +226,6 @@ static void any_step_is_within_bounds(void)
     struct policy before = bounds;
     for (unsigned i = 0; i < 200000; i++) {
         bounds.stack_bytes = next_random() % (2 * MiB);
-        bounds.stack_least = next_random() % 100;
-        bounds.stack_blocks = 15 + next_random() % 10225;
-        bounds.stack_steady_bytes = next_random() % (2 * MiB);
-        bounds.frozen_stack_bytes = next_random() % (2 * MiB);
         size_t first = 3 + next_random() % 13;
         struct capacity_seen seen = {
             .event = next_random() % 2,
@@ -248,9 +244,9 @@ static void any_step_is_within_bounds(void)
             .held = next_random() % (16 * MiB),
             .weight = next_random() % MiB,
             .share = {next_random() % (16 * MiB), next_random() % (2 * MiB)}};
-        struct capacity next = capacity_step(&seen, &bounds);
+        struct capacity next = capacity_step(&seen, bounds.stack_bytes);
         EXPECT(next.blocks >= first && next.blocks <= 10239);
-        EXPECT(next.blocks <= seen.capacity || next.blocks <= bounds.stack_blocks);
+        EXPECT(next.blocks <= seen.capacity || next.blocks <= STACK_MOST);
         EXPECT(next.blocks <= seen.capacity || next.blocks == capacity_round(next.blocks));
         EXPECT(next.blocks <= seen.capacity ||
                (seen.held + (next.blocks - seen.capacity) * seen.size <= seen.share.bytes &&
@@ -262,13 +258,13 @@ static void any_step_is_within_bounds(void)
         seen.held += (next.blocks - seen.capacity) * seen.size;
         seen.weight += (next.blocks - seen.capacity) * capacity_weight(seen.size);
         seen.capacity = next.blocks;
-        struct capacity then = capacity_step(&seen, &bounds);
+        struct capacity then = capacity_step(&seen, bounds.stack_bytes);
         EXPECT(!up || then.blocks >= next.blocks);
         EXPECT(!down || next.why == CAPACITY_SHARE || then.blocks <= next.blocks);
-        size_t fixed = capacity_fixed(seen.size, first, &bounds);
+        size_t fixed = capacity_fixed(seen.size, first, bounds.stack_bytes);
         EXPECT(fixed == first || fixed == capacity_round(fixed));
-        EXPECT(fixed == first || (fixed * seen.size <= bounds.frozen_stack_bytes &&
-                                  fixed <= bounds.stack_blocks && fixed > first));
+        EXPECT(fixed == first || (fixed * seen.size <= bounds.stack_bytes &&
+                                  fixed <= STACK_MOST && fixed > first));
     }
     bounds = before;
 }
