@@ -9,7 +9,7 @@ executed first, and what stays out of their way behind it. The order changes no 
 function that the file does not name lies with the rest.
 
 A page of variables costs each process that writes to it a page fault. So tables, of which most
-processes write little or nothing, lie behind all that is small.
+processes write little or nothing, lie apart from all that is small.
 
 --check only tells how much of what the programs execute the file names.
 
@@ -50,14 +50,16 @@ PROGRAMS: dict[str, list[str]] = {
 
 TABLE_LEAST = 1024
 # Most of it is written by every process that allocates.
-USED_BY_ALL = {"first_shard", "superslabs_by_longest"}
+USED_BY_ALL = {"first_shard", "superslabs_by_longest", "window_middle"}
 
 TEXT = """\
 /* Made by tools/layout.py; do not edit. Read by the linker together with its own rules.
  *
  * What small programs execute comes first, after constants and short strings, then the library's
  * other functions, then what hardly ever runs: the kernel maps 64 KiB around each page of code that
- * is touched, and all of that counts as the process's memory. Tables lie behind small variables. */
+ * is touched, and all of that counts as the process's memory. Variables that are zero at first lie
+ * in the file, beside the others, but for tables: so a page of them costs one fault, where one that
+ * the kernel makes costs two if it is first read, and then written. */
 SECTIONS
 {{
     .rodata_words :
@@ -97,9 +99,20 @@ SECTIONS
     .bss_tables (NOLOAD) :
     {{
 {tables}
+        *hakmem_asked.dir*(.bss .bss.*)
     }}
 }}
 INSERT AFTER .bss;
+
+SECTIONS
+{{
+    .data_zero :
+    {{
+        *(.bss .bss.*)
+        BYTE(0)
+    }}
+}}
+INSERT AFTER .data;
 """
 
 

@@ -276,8 +276,7 @@ void stack_fit(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
     struct cold_bin *cold = &cache->cold[stack];
-    if (policy.learn == 0 || stack_is_large(stack) || stack_is_thin(stack) ||
-        caches_living() <= 1)
+    if (policy.learn == 0 || stack_is_large(stack) || stack_is_thin(stack) || caches_living() <= 1)
         return;
     size_t used = stack_used(&cache->bins[BIN_FIRST + stack], cold);
     const struct capacity next = {larger(used, stack_first(stack, cache_share(cache))),
@@ -291,8 +290,6 @@ void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen)
     ASSERT(lock_held(cache->lock));
     ASSERT(stack_begun(&cache->cold[stack]));
     struct cold_bin *cold = &cache->cold[stack];
-    seen.burst = capacity_turn(&cold->history, seen.event, cold->capacity);
-    seen.history = cold->history;
     if (policy.learn == 0)
         return;
     seen.size = size_classes[stack].size;

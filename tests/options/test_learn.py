@@ -68,7 +68,7 @@ def test_frozen_stacks_hold_what_was_said(learn: Path, size: str, blocks: int) -
 def test_what_is_learned_is_told(learn: Path) -> None:
     outcome = bursts(learn, HAKMEM_LEARN_LOG="on")
     assert outcome.lines[0] == f"hakmem: learned: {len(outcome.lines) - 1} steps:"
-    assert outcome.steps[0] == (15, 39, "empty again and again")
+    assert outcome.steps[0] == (15, 39, "it was empty")
     grown = [step for step in outcome.steps if step[1] > step[0]]
     assert all(was == step[1] for step, (was, _, _) in itertools.pairwise(grown))
     assert outcome.last <= 2
