@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes src/layout.ld: which functions of the library lie together, found out by real programs.
+"""Makes src/layout.ld: which functions and variables of the library lie together.
 
     layout.py [--lib FILE] [--check]
 
@@ -8,9 +8,13 @@ around each that is touched. So what small programs execute stands in one place,
 executed first, and what stays out of their way behind it. The order changes no instruction, and a
 function that the file does not name lies with the rest.
 
+A page of variables costs each process that writes to it a page fault. So tables, of which most
+processes write little or nothing, lie apart from all that is small.
+
 --check only tells how much of what the programs execute the file names.
 
-Needs valgrind; source: callgrind's list of the functions that each of the PROGRAMS executes.
+Needs valgrind; source: callgrind's list of the functions that each of the PROGRAMS executes, and
+the sizes of the library's variables.
 """
 
 from __future__ import annotations
@@ -44,12 +48,18 @@ PROGRAMS: dict[str, list[str]] = {
     "find": ["find", str(ROOT / "src")],
 }
 
+TABLE_LEAST = 1024
+# Most of it is written by every process that allocates.
+USED_BY_ALL = {"first_shard", "superslabs_by_longest", "window_middle"}
+
 TEXT = """\
 /* Made by tools/layout.py; do not edit. Read by the linker together with its own rules.
  *
  * What small programs execute comes first, after constants and short strings, then the library's
  * other functions, then what hardly ever runs: the kernel maps 64 KiB around each page of code that
- * is touched, and all of that counts as the process's memory. */
+ * is touched, and all of that counts as the process's memory. Variables that are zero at first lie
+ * in the file, beside the others, but for tables: so a page of them costs one fault, where one that
+ * the kernel makes costs two if it is first read, and then written. */
 SECTIONS
 {{
     .rodata_words :
@@ -83,6 +93,26 @@ SECTIONS
     }}
 }}
 INSERT AFTER .plt;
+
+SECTIONS
+{{
+    .bss_tables (NOLOAD) :
+    {{
+{tables}
+        *hakmem_asked.dir*(.bss .bss.*)
+    }}
+}}
+INSERT AFTER .bss;
+
+SECTIONS
+{{
+    .data_zero :
+    {{
+        *(.bss .bss.*)
+        BYTE(0)
+    }}
+}}
+INSERT AFTER .data;
 """
 
 
@@ -102,12 +132,28 @@ def main() -> int:
         print(f"{name}: {len(functions)} functions")
         often.update(functions)
     lines = sections(library, [name for name, _ in sorted(often.items(), key=by_use)])
+    tabled = tables(library)
     before = LAYOUT.read_text() if LAYOUT.exists() else ""
     known = sum(line in before for line in lines)
     print(f"{len(lines)} functions in all, {known} of them in {LAYOUT.relative_to(ROOT)}")
     if not options.check:
-        LAYOUT.write_text(TEXT.format(names="\n".join(f"        {line}" for line in lines)))
+        LAYOUT.write_text(TEXT.format(names=indented(lines), tables=indented(tabled)))
     return 0
+
+
+def indented(lines: list[str]) -> str:
+    return "\n".join(f"        {line}" for line in lines)
+
+
+def tables(library: Path) -> list[str]:
+    """The linker's lines for variables of a quarter of a page or more that are zero at first, but
+    for names that a smaller one has, too."""
+    command = ["nm", "--defined-only", "--print-size", str(library)]
+    rows = [row.split() for row in subprocess.check_output(command, text=True).splitlines()]
+    zeroed = [(base(row[3]), int(row[1], 16)) for row in rows if len(row) == 4 and row[2] in "bB"]
+    small = {name for name, size in zeroed if size < TABLE_LEAST} | USED_BY_ALL
+    names = sorted({name for name, _ in zeroed} - small)
+    return [f"*(.bss.{name} .bss.{name}.*)" for name in names]
 
 
 def by_use(item: tuple[str, int]) -> tuple[int, str]:

@@ -37,7 +37,7 @@ lower case:
 ```
 # less memory, more system calls
 keep_bytes = 16M
-stack_blocks    = 128
+stats_signal    = 10
 ```
 
 | type | value |

@@ -19,7 +19,7 @@ GONE = re.compile(r'^GONE\((\w+), "([^"]*)"\)$', re.MULTILINE)
 NUMBER = re.compile(r"(\d+)(?: \* (KiB|MiB|GiB))?")
 UNITS = {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 TYPES = {
-    "BYTES": "size", "COUNT": "number", "SWITCH": "switch", "MODE": "mode", "PRESET": "preset",
+    "BYTES": "size", "COUNT": "number", "SWITCH": "switch", "PRESET": "preset",
     "WHEN": "mode", "PATH": "path",
 }  # fmt: skip
 # The word in the table, and the number that the library returns for it (HAKMEM_AUTO in hakmem.h).
@@ -28,7 +28,6 @@ AUTO_NUMBER = 2**64 - 1
 # The words for the numbers of these types.
 WORDS = {
     "SWITCH": ("off", "on"),
-    "MODE": ("frozen", "observe", "learn"),
     "PRESET": ("none", "hardened"),
     "WHEN": ("off", "exit"),
     "PATH": ("none", "set"),

@@ -23,7 +23,7 @@ struct free_piece {
 struct region {
     struct region *next;
     size_t length;
-    size_t lost; /* bytes too few for what came next, at its end or before pages */
+    size_t lost; /* bytes too few for what came next */
 };
 
 static struct lock meta_lock = LOCK(META);
@@ -46,40 +46,34 @@ static unsigned kind_of(size_t bytes, size_t *rounded)
     return FINE_KINDS + doubling;
 }
 
-/* Cuts a piece from the region; what is left of the old one is lost: at most one piece in
- * each. */
-static void *cut(size_t bytes, size_t align)
+/* Has `bytes` left in the newest region, a new one where the last has fewer: what that has left is
+ * lost. False without memory. */
+static bool has_room(size_t bytes)
 {
     ASSERT(lock_held(&meta_lock));
-    ASSERT(bytes >= 1 && is_power_of_two(align));
-    char *start = (char *)round_up((uintptr_t)bump, align);
-    if (bump == NULL || (size_t)(bump_end - bump) < bytes + (size_t)(start - bump)) {
-        size_t length = regions == NULL ? REGION_FIRST : regions->length * 2;
-        if (length > REGION_MOST)
-            length = REGION_MOST;
-        /* A table that is larger gets one for itself. */
-        if (length < FINE_STEP + align + bytes)
-            length = round_up(FINE_STEP + align + bytes, os_page);
-        char *mapping = os_map_guarded(length);
-        if (mapping == NULL)
-            return NULL;
-        os_name(mapping, length, "hakmem: metadata");
-        os_small_pages(mapping, length, false);
-        add_relaxed(&mapped, length);
-        struct region *region = (struct region *)mapping;
-        region->next = regions;
-        region->length = length;
-        if (regions != NULL)
-            regions->lost += (size_t)(bump_end - bump);
-        store_release(&regions, region);
-        bump = mapping + FINE_STEP;
-        bump_end = mapping + length;
-        start = (char *)round_up((uintptr_t)bump, align);
-    }
-    ASSERT(bump <= start && start + bytes <= bump_end);
-    regions->lost += (size_t)(start - bump);
-    bump = start + bytes;
-    return start;
+    if (bump != NULL && (size_t)(bump_end - bump) >= bytes)
+        return true;
+    size_t length = regions == NULL ? REGION_FIRST : regions->length * 2;
+    if (length > REGION_MOST)
+        length = REGION_MOST;
+    /* A table that is larger gets one for itself. */
+    if (length < FINE_STEP + bytes)
+        length = round_up(FINE_STEP + bytes, os_page);
+    char *mapping = os_map_guarded(length);
+    if (mapping == NULL)
+        return false;
+    os_name(mapping, length, "hakmem: metadata");
+    os_small_pages(mapping, length, false);
+    add_relaxed(&mapped, length);
+    struct region *region = (struct region *)mapping;
+    region->next = regions;
+    region->length = length;
+    if (regions != NULL)
+        regions->lost += (size_t)(bump_end - bump);
+    store_release(&regions, region);
+    bump = mapping + FINE_STEP;
+    bump_end = mapping + length;
+    return true;
 }
 
 void *meta_take(size_t bytes)
@@ -90,19 +84,25 @@ void *meta_take(size_t bytes)
     lock_take(&meta_lock);
     void *result = free_pieces[kind];
     ASSERT(result == NULL || meta_holds(result, rounded));
-    if (result != NULL)
+    if (result != NULL) {
         free_pieces[kind] = free_pieces[kind]->next;
-    else
-        result = cut(rounded, FINE_STEP);
+    } else if (has_room(rounded)) {
+        result = bump;
+        bump += rounded;
+    }
     lock_release(&meta_lock);
     return result;
 }
 
+/* From the region's end, so that small pieces share their pages at its start. */
 void *meta_take_pages(size_t bytes)
 {
     ASSERT(bytes >= 1);
+    size_t pages = round_up(bytes, os_page);
     lock_take(&meta_lock);
-    void *result = cut(round_up(bytes, os_page), os_page);
+    bool fits = has_room(pages);
+    bump_end -= fits ? pages : 0;
+    void *result = fits ? bump_end : NULL;
     lock_release(&meta_lock);
     return result;
 }

@@ -30,7 +30,7 @@ static struct {
     struct region *current; /* of which blocks are cut; lock: this */
     char *bump;             /* where the next may begin; lock: this */
 } reserve FORK_PAGE = {.lock = LOCK(RESERVE)};
-static struct region regions[REGIONS];
+static struct region reserved[REGIONS];
 
 /* ---- regions ---- */
 
@@ -38,7 +38,7 @@ static struct region *region_of(const void *p)
 {
     if (load_relaxed(&reserve.count) == 0)
         return NULL;
-    for (struct region *r = regions; r < regions + REGIONS; r++) {
+    for (struct region *r = reserved; r < reserved + REGIONS; r++) {
         const char *start = load_acquire(&r->start);
         if (start != NULL && (size_t)((const char *)p - start) < load_relaxed(&r->length))
             return r;
@@ -51,10 +51,10 @@ static struct region *region_of(const void *p)
 static bool region_add(size_t least)
 {
     ASSERT(lock_held(&reserve.lock));
-    struct region *r = regions;
-    while (r < regions + REGIONS && r->start != NULL)
+    struct region *r = reserved;
+    while (r < reserved + REGIONS && r->start != NULL)
         r++;
-    if (r == regions + REGIONS)
+    if (r == reserved + REGIONS)
         return false;
     size_t length = reserve.current != NULL ? 2 * reserve.current->length : REGION_LEAST;
     length = round_up(length > least ? length : least, SLICE);
@@ -180,7 +180,7 @@ void reserve_release(void)
     if (load_relaxed(&reserve.count) == 0)
         return;
     lock_take(&reserve.lock);
-    for (struct region *r = regions; r < regions + REGIONS; r++)
+    for (struct region *r = reserved; r < reserved + REGIONS; r++)
         region_end(r);
     lock_release(&reserve.lock);
 }
@@ -199,7 +199,7 @@ void reserve_fork_child(void)
 struct reserve_parts reserve_parts(void)
 {
     struct reserve_parts parts = {0, 0};
-    for (const struct region *r = regions; r < regions + REGIONS && reserve.count > 0; r++) {
+    for (const struct region *r = reserved; r < reserved + REGIONS && reserve.count > 0; r++) {
         if (load_acquire(&r->start) == NULL)
             continue;
         parts.mapped += load_relaxed(&r->length);

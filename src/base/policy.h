@@ -33,9 +33,6 @@ static inline size_t unless_auto(size_t set, size_t otherwise)
 /* The most of keep_bytes, more than there can be: then nothing goes back because it lies idle. */
 #define KEEP_ALL (1024 * GiB)
 
-/* Of `learn`: nothing is found out; what would be changed is, and not done; it is done. */
-enum { LEARN_FROZEN, LEARN_OBSERVE, LEARN };
-
 /* ---- hardening ----
  *
  * What of the heap is hardened. Constant after the process's start (heap/hardening.h), which a

@@ -198,7 +198,7 @@ struct capacity_share cache_share(const struct cache *cache)
 static size_t stack_first(unsigned stack, struct capacity_share share)
 {
     const struct size_class *c = &size_classes[stack];
-    if (policy.learn != LEARN || stack_is_large(stack))
+    if (policy.learn == 0 || stack_is_large(stack))
         return c->first;
     return share_first(c->size, c->first, share.weight);
 }
@@ -248,8 +248,7 @@ void stack_grow_thin(struct cache *cache, unsigned stack)
     const size_t most = LAW_FREES_A_LOOK - 1;
     size_t size = size_classes[stack].size;
     size_t capacity = cache->cold[stack].capacity;
-    if (policy.learn != LEARN || capacity >= most || most > policy.stack_blocks ||
-        most * size > policy.stack_bytes)
+    if (policy.learn == 0 || capacity >= most || most * size > policy.stack_bytes)
         return;
     if (cache->capacity_bytes + (most - capacity) * size <= cache_share(cache).bytes)
         stack_resize(cache, stack, most);
@@ -261,21 +260,15 @@ void stack_start_capacity(struct cache *cache, unsigned stack)
     const struct size_class *c = &size_classes[stack];
     size_t first = stack_first(stack, cache_share(cache));
     stack_set_capacity(cache, stack, first);
-    cache->cold[stack].learned = (uint16_t)first;
-    if (policy.learn != LEARN && stack < CLASS_LARGE) /* not of thin slabs */
-        stack_resize(cache, stack, capacity_fixed(c->size, c->first, &policy));
+    if (policy.learn == 0 && stack < CLASS_LARGE) /* not of thin slabs */
+        stack_resize(cache, stack, capacity_fixed(c->size, c->first, policy.stack_bytes));
 }
 
 static void stack_learn(struct cache *cache, unsigned stack, struct capacity next)
 {
-    struct cold_bin *cold = &cache->cold[stack];
     if (journal_open())
-        journal_stack(stack, cold->learned, next);
-    cold->learned = next.blocks & ROOM_MOST;
-    if (policy.learn == LEARN && next.blocks != cold->capacity) {
-        stack_resize(cache, stack, next.blocks);
-        cold->learned = cold->capacity;
-    }
+        journal_stack(stack, cache->cold[stack].capacity, next);
+    stack_resize(cache, stack, next.blocks);
 }
 
 /* So that a thread that only frees by now finds it full before its last free, and can rest. */
@@ -283,13 +276,12 @@ void stack_fit(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
     struct cold_bin *cold = &cache->cold[stack];
-    if (policy.learn == LEARN_FROZEN || stack_is_large(stack) || stack_is_thin(stack) ||
-        caches_living() <= 1)
+    if (policy.learn == 0 || stack_is_large(stack) || stack_is_thin(stack) || caches_living() <= 1)
         return;
     size_t used = stack_used(&cache->bins[BIN_FIRST + stack], cold);
     const struct capacity next = {larger(used, stack_first(stack, cache_share(cache))),
                                   CAPACITY_AGED};
-    if (next.blocks < cold->learned)
+    if (next.blocks < cold->capacity)
         stack_learn(cache, stack, next);
 }
 
@@ -298,17 +290,15 @@ void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen)
     ASSERT(lock_held(cache->lock));
     ASSERT(stack_begun(&cache->cold[stack]));
     struct cold_bin *cold = &cache->cold[stack];
-    seen.burst = capacity_turn(&cold->history, seen.event, cold->capacity);
-    seen.history = cold->history;
-    if (policy.learn == LEARN_FROZEN)
+    if (policy.learn == 0)
         return;
     seen.size = size_classes[stack].size;
-    seen.capacity = cold->learned;
+    seen.capacity = cold->capacity;
     seen.held = cache->capacity_bytes;
     seen.weight = cache->capacity_weight;
     seen.share = cache_share(cache);
     seen.first = stack_first(stack, seen.share);
-    struct capacity next = capacity_step(&seen, &policy);
+    struct capacity next = capacity_step(&seen, policy.stack_bytes);
     if (next.why != CAPACITY_FITS)
         stack_learn(cache, stack, next);
 }

@@ -29,6 +29,7 @@
 #include "back/map.h"
 #include "base/asm.h"
 #include "base/defs.h"
+#include "base/policy.h"
 #include "heap/classes.h"
 #include "learn/capacity.h"
 #include "learn/laws.h"
@@ -53,10 +54,8 @@ struct cold_bin {
                     call for the class, in the slow path */
     uint32_t room : 14;        /* blocks the array can hold */
     uint32_t direct_frees : 4; /* so many frees more go straight to their slabs */
-    uint32_t learned : 14;     /* the capacity that was learned, also if it is not applied; of a
-                                  second stack: its blocks at the first one's last refill */
+    uint32_t seen : 14;        /* of a second stack: its blocks at the first one's last refill */
     uint16_t capacity;         /* blocks it may hold now, at most room */
-    struct capacity_history history;
 };
 
 /* Arrays of stacks lie in chunks of their cache's own, which no other cache ever uses: an owner
@@ -64,7 +63,6 @@ struct cold_bin {
 #define CHUNK_FIRST (32 * KiB)
 #define CHUNK_LATER (160 * KiB)
 #define CHUNKS_MOST 8
-#define ARRAY_KINDS 11 /* 10 to 10240 words, doubling */
 
 static inline size_t chunk_bytes(unsigned number)
 {
@@ -108,7 +106,6 @@ struct cache {
     size_t large_bytes, large_most; /* what those hold, and may hold; the owner's (large.h) */
     size_t refills;                 /* counts, for statistics; atomic for those who peek */
     size_t flushes;
-    size_t outflow;      /* bytes flushed beyond what was refilled; lock: cache */
     size_t large_told;   /* what use.stacked has of large_bytes; lock: cache */
     size_t untold;       /* bytes of large blocks freed that the clock does not know; the owner's */
     size_t untold_frees; /* of which so many, and all before; the owner's */

@@ -26,8 +26,8 @@ static bool learns(struct cache *cache, unsigned cls)
         return true;
     struct cold_bin *second = &cache->cold[CLASSES + cls];
     size_t used = stack_used(&cache->bins[BIN_FIRST + CLASSES + cls], second);
-    bool same = used == second->learned;
-    second->learned = used & ROOM_MOST;
+    bool same = used == second->seen;
+    second->seen = used & ROOM_MOST;
     return same;
 }
 
@@ -52,7 +52,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
         stack_adapt(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
 
     /* Not all, so that as many frees find room. */
-    size_t n = capacity_batch(&cold->history, cold->capacity);
+    size_t n = capacity_batch(cold->capacity);
     n += n == 0;
     ASSERT(n <= cold->room && stack_used(bin, cold) == 0);
     void **end = cold->base + 1 + n;
@@ -64,10 +64,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     }
     if (got == 0)
         return NULL;
-    capacity_moved(&cold->history, got, false);
-    size_t bytes = got * size_classes[cls].size;
-    cache_took(cache, bytes);
-    cache->outflow -= bytes < cache->outflow ? bytes : cache->outflow;
+    cache_took(cache, got * size_classes[cls].size);
     stack_set_limit(cache, cls);
     if (got < n)
         words_move(cold->base + 1, end - got, got);
@@ -99,20 +96,15 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     store_relaxed(&cache->flushes, cache->flushes + 1);
     size_t used = stack_used(bin, cold);
-    bool drains = capacity_drains(cache->outflow, cache->capacity_bytes);
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
     bool shared = caches_living() > 1;
     bool foreign = shared && used > 0 && shard_of(cold->base[1]) != cache->shard;
-    const struct capacity_seen seen = {
-        .event = STACK_FULL, .shared = shared, .foreign = foreign, .drains = drains};
+    const struct capacity_seen seen = {.event = STACK_FULL, .shared = shared, .foreign = foreign};
     stack_adapt(cache, cls, seen);
-    size_t keep = cold->capacity - capacity_batch(&cold->history, cold->capacity);
+    size_t keep = cold->capacity - capacity_batch(cold->capacity);
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};
-    capacity_moved(&cold->history, used - keep, foreign);
-    cache->outflow += (used - keep) * size_classes[cls].size;
-    bool passes = capacity_passes(shared, foreign, cold->history.streak);
-    return stack_put_oldest(cache, cls, used - keep, passes);
+    return stack_put_oldest(cache, cls, used - keep, foreign);
 }
 
 /* Frees a full stack of blocks of thin slabs: all of it, as malloc takes none. */
@@ -120,8 +112,6 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
     store_relaxed(&cache->flushes, cache->flushes + 1);
-    size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
-    cache->outflow += used * size_classes[stack].size;
     struct finding found = stack_put_all(cache, stack);
     stack_grow_thin(cache, stack);
     return found;

@@ -154,7 +154,7 @@ COLD void guard_pages_start(void)
 #define REGION (ZERO_SIZED * CLASS_GRAIN)
 
 static char *region;          /* atomic; null before the first call */
-static uint64_t taken[WORDS]; /* atomic: addresses in use */
+static uint64_t in_use[WORDS]; /* atomic: addresses in use */
 
 static COLD char *region_make(void)
 {
@@ -176,12 +176,12 @@ SLOW void *zero_sized_take(void)
     size_t first = random_shared() % WORDS;
     for (size_t i = 0; i < WORDS && start != NULL; i++) {
         size_t word = (first + i) % WORDS;
-        uint64_t found = load_relaxed(&taken[word]);
+        uint64_t found = load_relaxed(&in_use[word]);
         while (~found != 0) {
             uint64_t above = ~found & ~low_bits((unsigned)(random_shared() % 64));
             unsigned number = lowest_bit(above != 0 ? above : ~found);
             uint64_t bit = (uint64_t)1 << number;
-            found = __atomic_fetch_or(&taken[word], bit, __ATOMIC_RELAXED);
+            found = __atomic_fetch_or(&in_use[word], bit, __ATOMIC_RELAXED);
             if (!(found & bit))
                 return start + (word * 64 + number) * CLASS_GRAIN;
         }
@@ -196,7 +196,7 @@ static bool place(const void *p, uint64_t **word, uint64_t *bit)
     size_t offset = (size_t)((const char *)p - start);
     if (start == NULL || offset >= REGION)
         return false;
-    *word = &taken[offset / CLASS_GRAIN / 64];
+    *word = &in_use[offset / CLASS_GRAIN / 64];
     *bit = offset % CLASS_GRAIN == 0 ? (uint64_t)1 << offset / CLASS_GRAIN % 64 : 0;
     return true;
 }

@@ -3,11 +3,15 @@
 #include "back/meta.h"
 #include "base/atomic.h"
 #include "base/memory.h"
-#include "base/policy.h"
 #include "base/watch.h"
 #include "heap/classes.h"
 #include "heap/shards.h"
 #include "os/lock.h"
+
+/* What may wait in one, at least one block. */
+#define TRANSFER_BYTES ((size_t)128 * KiB)
+#define TRANSFER_BLOCKS 4096
+static_assert(TRANSFER_BLOCKS * sizeof(void *) <= META_MOST, "metadata has no larger pieces");
 
 struct transfer {
     struct lock lock;
@@ -19,23 +23,27 @@ struct transfer {
 
 static struct transfer transfers[CLASSES] = {[0 ... CLASSES - 1] = {.lock = LOCK(TRANSFER)}};
 
-/* Classes of which there may be some, so that nobody looks through all; atomic, a bit is cleared
- * under the class's lock. */
+/* Classes of which there may be some, so that nobody looks through all, or at pages that were never
+ * written; atomic, a bit is cleared under the class's lock. */
 #define FILLED_WORDS ((CLASSES + 63) / 64)
 static uint64_t filled[FILLED_WORDS];
 
+static bool is_filled(unsigned cls)
+{
+    return (load_relaxed(&filled[cls / 64]) >> cls % 64 & 1) != 0;
+}
+
 static void filled_set(unsigned cls)
 {
-    uint64_t bit = (uint64_t)1 << cls % 64;
-    if ((load_relaxed(&filled[cls / 64]) & bit) == 0)
-        __atomic_fetch_or(&filled[cls / 64], bit, __ATOMIC_RELAXED);
+    if (!is_filled(cls))
+        __atomic_fetch_or(&filled[cls / 64], (uint64_t)1 << cls % 64, __ATOMIC_RELAXED);
 }
 
 size_t transfer_take(unsigned cls, void **end, size_t n)
 {
     ASSERT(cls < CLASSES && n >= 1);
     struct transfer *t = &transfers[cls];
-    if (load_relaxed(&t->count) == 0 || !lock_try(&t->lock))
+    if (!is_filled(cls) || load_relaxed(&t->count) == 0 || !lock_try(&t->lock))
         return 0;
     ASSERT(t->low <= t->count && t->count <= t->capacity);
     size_t taken = t->count < n ? t->count : n;
@@ -52,9 +60,7 @@ static bool transfer_open(struct transfer *t, unsigned cls)
 {
     ASSERT(lock_held(&t->lock));
     ASSERT(t->capacity == 0);
-    size_t capacity = policy.transfer_bytes / size_classes[cls].size;
-    if (capacity > policy.transfer_blocks)
-        capacity = policy.transfer_blocks;
+    size_t capacity = smaller(TRANSFER_BYTES / size_classes[cls].size, TRANSFER_BLOCKS);
     capacity += capacity == 0;
     t->blocks = meta_take(capacity * sizeof(void *));
     if (t->blocks == NULL)

@@ -1,6 +1,5 @@
 /* The transfer cache: for each class a stack of pointers that passes blocks from threads that free
- * to threads that allocate, before any bit is changed. Bounded by `transfer_bytes` and
- * `transfer_blocks`, for each class. Neither taking nor putting waits. */
+ * to threads that allocate, before any bit is changed. Neither taking nor putting waits. */
 #ifndef HAKMEM_HEAP_TRANSFER_H
 #define HAKMEM_HEAP_TRANSFER_H
 

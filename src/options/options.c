@@ -1,6 +1,5 @@
 #include "options/options.h"
 
-#include "back/meta.h"
 #include "base/memory.h"
 
 const struct option options[OPTIONS] SELDOM = {
@@ -15,14 +14,6 @@ const struct option options[OPTIONS] SELDOM = {
     static_assert(OPTION_##type != OPTION_SWITCH || ((least) == 0 && (most) == 1),  \
                   #name ": a switch is 0 or 1");
 #include "base/options.def"
-
-enum {
-#define OPTION(name, type, value, least, most, help) most_##name = (most),
-#include "base/options.def"
-};
-
-static_assert(most_transfer_blocks * sizeof(void *) <= META_MOST,
-              "metadata has no larger pieces for pointers");
 
 /* ---- names ---- */
 
@@ -62,7 +53,7 @@ const struct option *option_find(struct words name)
 #define NAME_MOST 40 /* of a wrong name; the rest makes no difference */
 
 static const struct gone {
-    char name[16], instead[104];
+    char name[24], instead[104];
 } gone[] SELDOM = {
 #define GONE(name, instead) {#name, instead},
 #include "base/options.def"
@@ -143,9 +134,7 @@ static const struct unit {
     {OPTION_BYTES, "MiB", MiB},     {OPTION_BYTES, "K", KiB},   {OPTION_BYTES, "KiB", KiB},
     {OPTION_SWITCH, "on", 1},       {OPTION_SWITCH, "true", 1}, {OPTION_SWITCH, "yes", 1},
     {OPTION_SWITCH, "1", 1},        {OPTION_SWITCH, "off", 0},  {OPTION_SWITCH, "false", 0},
-    {OPTION_SWITCH, "no", 0},       {OPTION_SWITCH, "0", 0},    {OPTION_MODE, "frozen", 0},
-    {OPTION_MODE, "observe", 1},    {OPTION_MODE, "learn", 2},  {OPTION_MODE, "0", 0},
-    {OPTION_MODE, "1", 1},          {OPTION_MODE, "2", 2},      {OPTION_PRESET, "none", 0},
+    {OPTION_SWITCH, "no", 0},       {OPTION_SWITCH, "0", 0},    {OPTION_PRESET, "none", 0},
     {OPTION_PRESET, "hardened", 1}, {OPTION_PRESET, "0", 0},    {OPTION_PRESET, "1", 1},
     {OPTION_WHEN, "off", 0},        {OPTION_WHEN, "exit", 1},   {OPTION_WHEN, "0", 0},
     {OPTION_WHEN, "1", 1},          {OPTION_PATH, "none", 0},   {OPTION_PATH, "set", 1},

@@ -13,7 +13,6 @@ enum option_type {
     OPTION_BYTES,
     OPTION_COUNT,
     OPTION_SWITCH,
-    OPTION_MODE,
     OPTION_PRESET,
     OPTION_WHEN,
     OPTION_PATH

@@ -135,8 +135,6 @@ COLD static void complain_of_value(const struct source *from, struct words name,
         text_add(t, option_may_be_auto(option) ? "auto, on or off" : "on or off");
     } else if (option->type == OPTION_PRESET) {
         text_add(t, "none or hardened");
-    } else if (option->type == OPTION_MODE) {
-        text_add(t, "frozen, observe or learn");
     } else if (option->type == OPTION_WHEN) {
         text_add(t, "exit or off");
     } else if (option->type == OPTION_PATH) {

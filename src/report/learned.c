@@ -5,11 +5,9 @@
 #include "os/os.h"
 
 static const char *const whys[CAPACITY_REASONS] = {
-    [CAPACITY_MISSES] = "empty again and again",
-    [CAPACITY_OVERFLOWS] = "full again and again",
-    [CAPACITY_BURSTS] = "bursts that it can take in",
+    [CAPACITY_MISSES] = "it was empty",
+    [CAPACITY_OVERFLOWS] = "it was full",
     [CAPACITY_FOREIGN] = "what is freed is other threads'",
-    [CAPACITY_DRAINS] = "the thread frees more than it takes again",
     [CAPACITY_AGED] = "nobody needed what it held",
     [CAPACITY_SHARE] = "more threads share what all may keep",
 };
@@ -56,9 +54,9 @@ void learned_print(void)
 {
     char line[256];
     struct text t;
-    if (policy.learn == LEARN_FROZEN) {
+    if (policy.learn == 0) {
         text_init(&t, line, sizeof line);
-        text_add(&t, "hakmem: learned: nothing, since learn is frozen\n");
+        text_add(&t, "hakmem: learned: nothing, since learn is off\n");
         os_print_error(t.start, t.used);
         return;
     }
@@ -67,7 +65,7 @@ void learned_print(void)
     text_init(&t, line, sizeof line);
     text_add(&t, "hakmem: learned: ");
     text_add_number(&t, end);
-    text_add(&t, policy.learn == LEARN ? " steps" : " steps that were not taken");
+    text_add(&t, " steps");
     text_add(&t, begin > 0 ? ", the last 256 of them:\n" : end > 0 ? ":\n" : "\n");
     os_print_error(t.start, t.used);
     for (size_t number = begin; number < end; number++) {

@@ -116,7 +116,7 @@ def test_without_python(built: Built, bare: Path, tmp_path: Path) -> None:
         folder.mkdir()
         hakmem = alone(built, folder, **names)
         assert hakmem("--version") == Done(0, version, "")
-        ran = hakmem("run", "-o", "learn=observe", "sh", "-c", "grep -c libhakmem /proc/$$/maps")
+        ran = hakmem("run", "-o", "learn=off", "sh", "-c", "grep -c libhakmem /proc/$$/maps")
         assert ran.status == 0 and int(ran.out) > 0
         for words in all_words:
             done = hakmem(*words)
@@ -185,7 +185,7 @@ def test_variants_that_are_right(built: Built, tmp_path: Path) -> None:
     variants.check(names[:1] + names[2:], Path("/nowhere"))
     with pytest.raises(variants.WrongOption, match="LEARN=never: expected"):
         variants.check(names, built.front)
-    variants.check(["hakmem+stack_bytes=5+learn=frozen"], built.front)
+    variants.check(["hakmem+stack_bytes=5+learn=off"], built.front)
     variants.check(["hakmem+config=my.conf"], built.front, tmp_path)
     with pytest.raises(variants.WrongOption, match=r"my\.conf: cannot be read"):
         variants.check(["hakmem+config=my.conf"], built.front)

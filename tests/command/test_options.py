@@ -37,12 +37,12 @@ def test_the_whole_table(built: Built) -> None:
 
 def test_what_is_in_force_and_why(built: Built, tmp_path: Path) -> None:
     file = tmp_path / "file"
-    file.write_text("# nothing\nKeep_Bytes = 16M\nstack_blocks = 2000 # many\nstack_bytes = 1\n")
+    file.write_text("# nothing\nKeep_Bytes = 16M\nprofile_samples = 2000 # many\nstack_bytes = 1\n")
     variables = {"HAKMEM_CONFIG": str(file), "HAKMEM_STACK_BYTES": "2k", "HAKMEM_SCAVENGER": "off"}
     shown = records(built, **variables)
     for name, value, source in (
         ("keep_bytes", 16 << 20, f"{file}:2"),
-        ("stack_blocks", 2000, f"{file}:3"),
+        ("profile_samples", 2000, f"{file}:3"),
         ("stack_bytes", 2048, "HAKMEM_STACK_BYTES"),
         ("scavenger", 0, "HAKMEM_SCAVENGER"),
     ):
@@ -61,9 +61,9 @@ def test_a_wrong_value_is_told_by_the_library(built: Built) -> None:
     assert "here 1280 KiB, by HAKMEM_STACK_BYTES" in done.out
 
 
-@pytest.mark.parametrize("name", ["stack_blocks", "STACK_BLOCKS", "HAKMEM_STACK_BLOCKS"])
+@pytest.mark.parametrize("name", ["stack_bytes", "STACK_BYTES", "HAKMEM_STACK_BYTES"])
 def test_one_by_name(name: str, built: Built) -> None:
-    assert list(records(built, name)) == ["stack_blocks"]
+    assert list(records(built, name)) == ["stack_bytes"]
 
 
 @pytest.mark.parametrize(("old", "now"), renamed().items())
@@ -95,10 +95,10 @@ def test_each_description_can_be_read_alone() -> None:
 
 
 def test_no_such_option(built: Built) -> None:
-    done = built("options", "stack_blokcs")
+    done = built("options", "stack_bytse")
     assert (done.status, done.out) == (2, "")
     assert done.err == (
-        "hakmem options: stack_blokcs: no such option; the nearest is stack_blocks\n"
+        "hakmem options: stack_bytse: no such option; the nearest is stack_bytes\n"
     )
     done = built("options", "keep")
     assert done.err == "hakmem options: keep: no such option; the nearest is keep_bytes\n"

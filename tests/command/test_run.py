@@ -98,7 +98,7 @@ def test_every_option_is_known(built: Built, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "setting",
     ["keep_bytes=auto", "keep_bytes=0", "keep_bytes=16MiB", "scavenger=YES", "huge_pages=0",
-     "learn=observe", "stack_bytes=1g",
+     "learn=off", "stack_bytes=1g",
      "STACK_BYTES=10", "learn_log=on"],
 )  # fmt: skip
 def test_what_the_library_takes_the_command_takes(setting: str, built: Built) -> None:
@@ -125,7 +125,7 @@ def test_what_the_library_takes_the_command_takes(setting: str, built: Built) ->
         ("stack_bytes=2G", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),
         ("stack_bytes=1 ; 2", "expected a size from 0 to 1G (in bytes, or with K, M or G)"),
         ("scavenger=maybe", "expected on or off"),
-        ("learn=never", "expected frozen, observe or learn"),
+        ("stats=never", "expected exit or off"),
         ("config=/no/such/file", "cannot be read: there is no such file"),
     ],
 )
@@ -138,7 +138,7 @@ def test_a_value_that_is_not_allowed(setting: str, expected: str, built: Built) 
 
 @pytest.mark.parametrize(
     ("name", "nearest"),
-    [("nosuch", None), ("stack_byts", "stack_bytes"), ("Stack_Blokcs", "stack_blocks"),
+    [("nosuch", None), ("stack_byts", "stack_bytes"), ("Stack_Bytse", "stack_bytes"),
      ("HAKMEM_keep_bites", "keep_bytes"), ("keep_by", "keep_bytes")],
 )  # fmt: skip
 def test_a_name_that_is_no_option_s(name: str, nearest: str | None, built: Built) -> None:
@@ -184,7 +184,7 @@ def test_a_variable_of_a_script_is_told_nowhere(built: Built) -> None:
         (["-o", "a b=1", "true"], 125, "'a b' is not the name of an option"),
         (["-o", "stack_byts=5", "true"], 125, "there is no option 'stack_byts'"),
         (["-ohakmem_x=5", "true"], 125, "there is no option 'hakmem_x'"),
-        (["-o", "stack_bytes stack_least=5", "true"], 125, "is not the name of an option"),
+        (["-o", "stack_bytes thread_bytes=5", "true"], 125, "is not the name of an option"),
         (["no-such-program"], 127, "no-such-program: no such program in PATH"),
         (["--", "-r"], 127, "-r: no such program in PATH"),
         (["./no-such-file"], 127, "./no-such-file: there is no such file"),

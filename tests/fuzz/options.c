@@ -148,17 +148,9 @@ static bool value_of_words(const struct option *option, struct words words, size
 {
     static const char *const on[] = {"on", "1", "true", "yes", NULL};
     static const char *const off[] = {"off", "0", "false", "no", NULL};
-    static const char *const modes[][3] = {
-        {"frozen", "0", NULL}, {"observe", "1", NULL}, {"learn", "2", NULL}};
     if (option->type == OPTION_SWITCH) {
         *value = one_of(words, on);
         return *value == 1 || one_of(words, off);
-    }
-    if (option->type == OPTION_MODE) {
-        for (*value = 0; *value < 3; ++*value)
-            if (one_of(words, modes[*value]))
-                return true;
-        return false;
     }
     static const char *const none[] = {"none", "0", NULL};
     static const char *const preset[] = {"hardened", "1", NULL};

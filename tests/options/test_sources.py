@@ -97,16 +97,16 @@ def test_each_option_from_the_system_file(show: Path, tmp_path: Path) -> None:
 
 
 def test_the_later_source_wins(show: Path, tmp_path: Path) -> None:
-    names = ["stack_bytes", "thread_bytes", "transfer_bytes", "profile_samples"]
+    names = ["stack_bytes", "thread_bytes", "keep_bytes", "profile_samples"]
     file = tmp_path / "file"
-    etc = other_etc(tmp_path, "stack_bytes = 1\nthread_bytes = 1\ntransfer_bytes = 1\n")
-    file.write_text("thread_bytes = 2\ntransfer_bytes = 2\n")
-    variables = {"HAKMEM_TRANSFER_BYTES": "3", "HAKMEM_CONFIG": str(file)}
+    etc = other_etc(tmp_path, "stack_bytes = 1\nthread_bytes = 1\nkeep_bytes = 1\n")
+    file.write_text("thread_bytes = 2\nkeep_bytes = 2\n")
+    variables = {"HAKMEM_KEEP_BYTES": "3", "HAKMEM_CONFIG": str(file)}
     outcome = ask([*etc, str(show)], *names, **variables)
     assert outcome.values == {
         "stack_bytes": 1,
         "thread_bytes": 2,
-        "transfer_bytes": 3,
+        "keep_bytes": 3,
         "profile_samples": DEFAULTS["profile_samples"],
     }
     assert outcome.complaints == []
@@ -198,10 +198,10 @@ def test_a_line_across_what_is_read_at_once(length: int, show: Path, tmp_path: P
 def test_a_file_of_a_megabyte(show: Path, tmp_path: Path) -> None:
     file = tmp_path / "file"
     lines = "".join(f"profile_samples = {n}\n" for n in range(50000))
-    file.write_text(lines + "# end without a newline\nstack_blocks = 1234")
+    file.write_text(lines + "# end without a newline\nstats_signal = 12")
     assert file.stat().st_size > 1 << 20
-    outcome = ask(show, "profile_samples", "stack_blocks", HAKMEM_CONFIG=str(file))
-    assert outcome.values == {"profile_samples": 49999, "stack_blocks": 1234}
+    outcome = ask(show, "profile_samples", "stats_signal", HAKMEM_CONFIG=str(file))
+    assert outcome.values == {"profile_samples": 49999, "stats_signal": 12}
     assert outcome.complaints == []
 
 

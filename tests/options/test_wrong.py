@@ -14,7 +14,7 @@ from tools.options import number, table
 DEFAULTS = {option.name: number(option.value) for option in table()}
 
 SIZE = "expected a size from 0 to 1G (in bytes, or with K, M or G); the default stays, 1280K"
-COUNT = "expected a number from 15 to 10239; the default stays, 10239"
+COUNT = "expected a number from 0 to 1000000; the default stays, 500"
 SIGNAL = "expected a number from 0 to 30; the default stays, 0"
 SWITCH = "expected on or off; the default stays, on"
 SIZE_OR_AUTO = (
@@ -30,8 +30,8 @@ WRONG = [
             *("17179869184G", "18446744073709551617", "9" * 40),
         )
     ),
-    *(("stack_blocks", text, COUNT) for text in ("14", "10240", "1K", "15.0")),
-    *(("stack_blocks", text, COUNT) for text in ("auto", "AUTO")),
+    *(("profile_samples", text, COUNT) for text in ("-1", "1000001", "1K", "15.0")),
+    *(("profile_samples", text, COUNT) for text in ("auto", "AUTO")),
     *(("keep_bytes", text, SIZE_OR_AUTO) for text in ("aut", "autos", "1025G", "-1", "")),
     # The number by which auto is told.
     ("keep_bytes", str(2**64 - 1), SIZE_OR_AUTO),
@@ -74,13 +74,12 @@ def test_a_value_from_an_earlier_source_stays(show: Path, tmp_path: Path) -> Non
         ("keep", "keep_bytes"),
         ("KEEP_BY", "keep_bytes"),
         ("stack", "stack_bytes"),
-        ("stack_st", "stack_steady_bytes"),
         ("steak_bytes", "stack_bytes"),
         ("huge_page", "huge_pages"),
         ("scavanger", "scavenger"),
         ("scavngr", "scavenger"),
         ("check_freeze", "check_frees"),
-        ("transfer_block", "transfer_blocks"),
+        ("profile_sample", "profile_samples"),
         ("lern", "learn"),
     ],
 )

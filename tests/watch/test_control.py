@@ -126,7 +126,7 @@ def test_an_idle_process_with_threads_obeys_soon(
         ("profile_samples=1M", "the value is not allowed"),
         ("keep_bytes=99999999G", "the value is not allowed"),
         ("compact=auto", "the value is not allowed"),
-        ("learn=frozen", "can only be set when a process starts"),
+        ("learn=off", "can only be set when a process starts"),
         *(
             (f"{name}=1M", f"there is no option {name} any more: {instead}")
             for name, instead in [*gone().items()][:1]

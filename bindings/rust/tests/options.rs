@@ -20,23 +20,23 @@ fn again(test: &str, options: &[(&str, &str)]) -> (Output, String) {
 
 #[test]
 fn an_option_has_the_value_of_the_environment() {
-    let (output, errors) = again("child_with_options", &[("HAKMEM_STACK_BLOCKS", "1234")]);
+    let (output, errors) = again("child_with_options", &[("HAKMEM_PROFILE_SAMPLES", "1234")]);
     assert!(output.status.success(), "{errors}");
-    assert_ne!(hakmem::option("stack_blocks"), Some(1234));
+    assert_ne!(hakmem::option("profile_samples"), Some(1234));
 }
 
 #[test]
 #[ignore = "started by another test"]
 fn child_with_options() {
-    assert_eq!(hakmem::option("stack_blocks"), Some(1234));
-    assert_eq!(hakmem::option("STACK_BLOCKS"), Some(1234));
+    assert_eq!(hakmem::option("profile_samples"), Some(1234));
+    assert_eq!(hakmem::option("PROFILE_SAMPLES"), Some(1234));
 }
 
 #[test]
 fn no_such_option() {
     assert_eq!(hakmem::option(""), None);
-    assert_eq!(hakmem::option("stack_blocks\0"), None);
-    assert_eq!(hakmem::option(&"stack_blocks".repeat(100)), None);
+    assert_eq!(hakmem::option("profile_samples\0"), None);
+    assert_eq!(hakmem::option(&"profile_samples".repeat(100)), None);
 }
 
 const CHECKED: [(&str, &str); 2] = [("HAKMEM_CHECK_FREES", "1"), ("HAKMEM_CHECK_SIZES", "1")];

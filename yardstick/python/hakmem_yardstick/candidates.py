@@ -22,16 +22,14 @@ class Candidate:
 CANDIDATES = (
     Candidate(("huge_pages=off",), "little memory in large regions"),
     Candidate(("huge_pages=on",), "heaps that grow"),
-    Candidate(("stack_bytes=8M", "stack_steady_bytes=1M"), "bursts of blocks of one size"),
-    Candidate(("thread_bytes=64M", "stack_bytes=8M"), "threads that each use much memory"),
+    Candidate(("thread_bytes=64M", "stack_bytes=8M"), "bursts of blocks, and threads that each use much memory"),
     Candidate(("thread_bytes=1M", "stack_bytes=128K"), "many threads with little to do"),
-    Candidate(("transfer_bytes=1M",), "blocks that pass from thread to thread"),
     Candidate(("keep_bytes=256M",), "memory that is soon needed again"),
     Candidate(("keep_bytes=4G", "scavenger=off"), "one use of much"),
     Candidate(("keep_bytes=0",), "memory that is not needed again"),
     Candidate(("extra_calls=on",), "free pages between blocks in use"),
     Candidate(("compact=off",), "heaps that shrink and grow again"),
-    Candidate(("learn=frozen",), "short runs"),
+    Candidate(("learn=off",), "short runs"),
 )
 """Each changes what one cause costs; a setting that is as it is anyway is left out."""
 

@@ -15,7 +15,7 @@ from yardstick.tests.tune.tuned import Tuned
 
 def _written(tuned: Tuned, program: Path, **changed: object) -> Path:
     facts: dict[str, object] = {
-        "options": {"stack_blocks": "70"},
+        "options": {"profile_samples": "70"},
         "base": "hakmem",
         "command": (str(program), "spin", "1", "1"),
         "identity": settings_file.identity((str(program),)),
@@ -36,7 +36,7 @@ def _config(tuned: Tuned, *words: str) -> tuple[str, str]:
 def test_read_again(tuned: Tuned) -> None:
     file = _written(tuned, tuned.plant)
     found = settings_file.read(file)
-    assert found.options == {"stack_blocks": "70"}
+    assert found.options == {"profile_samples": "70"}
     assert found.command[1:] == ("spin", "1", "1")
     assert found.how == {"load": None, "measures": "pss"}
     assert found.identity.startswith("build-id ")
@@ -69,9 +69,9 @@ def test_by_build_id(tuned: Tuned) -> None:
 def test_the_library_takes_the_options(tuned: Tuned) -> None:
     env = shutil.which("env")
     assert env is not None
-    file = _written(tuned, Path(env), options={"stack_blocks": "nonsense"})
+    file = _written(tuned, Path(env), options={"profile_samples": "nonsense"})
     said = _config(tuned, "--settings", str(file), "env")[1]
-    assert f"{file}:" in said and "stack_blocks" in said
+    assert f"{file}:" in said and "profile_samples" in said
 
 
 def test_another_program(tuned: Tuned, script: Path) -> None:
@@ -94,7 +94,7 @@ def test_another_machine(tuned: Tuned, script: Path) -> None:
 
 def test_wrong_files(tuned: Tuned, script: Path) -> None:
     other = tuned.folder / "other"
-    other.write_text("stack_blocks = 70\n")
+    other.write_text("profile_samples = 70\n")
     for words, says in (
         (("--settings", str(other)), "not a file of 'hakmem tune'"),
         (("--settings", "/none"), "cannot be read"),
