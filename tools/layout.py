@@ -48,9 +48,9 @@ PROGRAMS: dict[str, list[str]] = {
     "find": ["find", str(ROOT / "src")],
 }
 
-TABLE_LEAST = 1024
+TABLE_LEAST = 384
 # Most of it is written by every process that allocates.
-USED_BY_ALL = {"first_shard", "superslabs_by_longest", "window_middle"}
+USED_BY_ALL = {"class_slabs", "first_shard", "superslabs_by_longest", "window_middle"}
 
 TEXT = """\
 /* Made by tools/layout.py; do not edit. Read by the linker together with its own rules.
@@ -146,7 +146,7 @@ def indented(lines: list[str]) -> str:
 
 
 def tables(library: Path) -> list[str]:
-    """The linker's lines for variables of a quarter of a page or more that are zero at first, but
+    """The linker's lines for variables of a tenth of a page or more that are zero at first, but
     for names that a smaller one has, too."""
     command = ["nm", "--defined-only", "--print-size", str(library)]
     rows = [row.split() for row in subprocess.check_output(command, text=True).splitlines()]
