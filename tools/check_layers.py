@@ -176,7 +176,7 @@ STRUCTURE = {
     "back/reserve.c": "REGIONS REGION_LEAST <16 =16",
     "back/slices.c": "SHUFFLED_LEAST ALIGNED_TRIES CANDIDATES_MOST",
     "heap/hardening.h": "CANARY_BYTES",
-    "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST ARRAY_KINDS SEAL AHEAD_CLASSES "
+    "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST SEAL AHEAD_CLASSES "
     "AHEAD_MOST HARDENED_FIRST NO_WHOLE",
     "front/adapt.c": "TRIES",
     "front/adapt.h": "JOURNAL_MOST",
@@ -195,7 +195,7 @@ STRUCTURE = {
     "heap/shards.c": "ASKS_ABOVE",
     "heap/slab.c": "CHOICE_BYTES /3 /15 /2",
     "heap/slab.h": "SHARDS_MOST SHARD_SAMPLED",
-    "heap/transfer.c": "FILLED_WORDS",
+    "heap/transfer.c": "FILLED_WORDS TRANSFER_BYTES TRANSFER_BLOCKS",
     "life/life.c": "END_BYTES WAITS_MOST",
     "life/profiling.c": "CALLERS_MOST EXIT_BYTES HANDLER_LOOKS TRIES_MOST",
     "life/scavenger.c": "HEARTBEAT_MS 256*KiB <=2",

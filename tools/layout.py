@@ -106,10 +106,10 @@ INSERT AFTER .bss;
 
 SECTIONS
 {{
-    .data_zero :
+    .data_often :
     {{
+        *(.data .data.*)
         *(.bss .bss.*)
-        BYTE(0)
     }}
 }}
 INSERT AFTER .data;

@@ -56,6 +56,7 @@ struct cold_bin {
     uint32_t direct_frees : 4; /* so many frees more go straight to their slabs */
     uint32_t seen : 14;        /* of a second stack: its blocks at the first one's last refill */
     uint16_t capacity;         /* blocks it may hold now, at most room */
+    bool filled;               /* by a refill, since it was begun */
 };
 
 /* Arrays of stacks lie in chunks of their cache's own, which no other cache ever uses: an owner
@@ -106,6 +107,7 @@ struct cache {
     size_t large_bytes, large_most; /* what those hold, and may hold; the owner's (large.h) */
     size_t refills;                 /* counts, for statistics; atomic for those who peek */
     size_t flushes;
+    size_t outflow;      /* bytes flushed beyond what was refilled; lock: cache */
     size_t large_told;   /* what use.stacked has of large_bytes; lock: cache */
     size_t untold;       /* bytes of large blocks freed that the clock does not know; the owner's */
     size_t untold_frees; /* of which so many, and all before; the owner's */

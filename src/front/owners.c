@@ -25,7 +25,8 @@ static struct cache *cache_make(void)
     cache->sampler = NULL;
     cache->hardened = NULL;
     cache->stays_until = cache->ages = 0;
-    cache->refills = cache->flushes = cache->unclocked = cache->untold = cache->large_told = 0;
+    cache->refills = cache->flushes = cache->unclocked = cache->untold = cache->large_told =
+        cache->outflow = 0;
     cache->hinted = 0;
     for (unsigned i = 0; i < BINS; i++) {
         bin_close(&cache->bins[i]);

@@ -18,10 +18,15 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-/* Whether the stack may learn from being empty: not if blocks of thin slabs went to the second one
- * since the last refill, as those frees would have filled it. */
+/* Whether the stack may learn from being empty: not if it was never filled; and not if blocks of
+ * thin slabs went to the second one since the last refill, as those frees would have filled it. */
 static bool learns(struct cache *cache, unsigned cls)
 {
+    struct cold_bin *cold = &cache->cold[cls];
+    if (!cold->filled) {
+        cold->filled = true;
+        return false;
+    }
     if (cls >= CLASSES_THIN || likely(!shard_compacts(cache->shard, cls)))
         return true;
     struct cold_bin *second = &cache->cold[CLASSES + cls];
@@ -64,7 +69,9 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     }
     if (got == 0)
         return NULL;
-    cache_took(cache, got * size_classes[cls].size);
+    size_t bytes = got * size_classes[cls].size;
+    cache_took(cache, bytes);
+    cache->outflow -= smaller(bytes, cache->outflow);
     stack_set_limit(cache, cls);
     if (got < n)
         words_move(cold->base + 1, end - got, got);
@@ -96,14 +103,17 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     store_relaxed(&cache->flushes, cache->flushes + 1);
     size_t used = stack_used(bin, cold);
+    bool drains = capacity_drains(cache->outflow, cache->capacity_bytes);
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
     bool shared = caches_living() > 1;
     bool foreign = shared && used > 0 && shard_of(cold->base[1]) != cache->shard;
-    const struct capacity_seen seen = {.event = STACK_FULL, .shared = shared, .foreign = foreign};
+    const struct capacity_seen seen = {
+        .event = STACK_FULL, .shared = shared, .foreign = foreign, .drains = drains};
     stack_adapt(cache, cls, seen);
     size_t keep = cold->capacity - capacity_batch(cold->capacity);
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};
+    cache->outflow += (used - keep) * size_classes[cls].size;
     return stack_put_oldest(cache, cls, used - keep, foreign);
 }
 

@@ -34,7 +34,7 @@ void bin_close(struct bin *bin)
 
 void cache_reset(struct cache *cache)
 {
-    cache->capacity_bytes = cache->capacity_weight = cache->large_bytes = 0;
+    cache->capacity_bytes = cache->capacity_weight = cache->outflow = cache->large_bytes = 0;
     sub_relaxed(&use.stacked, cache->large_told);
     cache->large_told = 0;
     arrays_reset(cache);

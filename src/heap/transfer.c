@@ -10,8 +10,7 @@
 
 /* What may wait in one, at least one block. */
 #define TRANSFER_BYTES ((size_t)128 * KiB)
-#define TRANSFER_BLOCKS 4096
-static_assert(TRANSFER_BLOCKS * sizeof(void *) <= META_MOST, "metadata has no larger pieces");
+#define TRANSFER_BLOCKS (META_MOST / sizeof(void *)) /* metadata has no larger pieces */
 
 struct transfer {
     struct lock lock;

@@ -21,9 +21,9 @@ static size_t most_bytes(const struct capacity_seen *s, size_t stack_bytes)
     return s->shared ? smaller(shared, stack_bytes) : stack_bytes;
 }
 
-/* Of blocks of others, which only pass through; of many threads, less. They, too, are best given
+/* Of blocks that only pass through; of many threads, less. They, too, are best given
  * back in batches: those of 15 blocks of 64 bytes took 3 times as long as of 512. */
-static size_t foreign_bytes(const struct capacity_seen *s, size_t stack_bytes)
+static size_t passing_bytes(const struct capacity_seen *s, size_t stack_bytes)
 {
     size_t share = smaller(LAW_SHARE_LEAST / LAW_SMALL_PART, s->share.weight / LAW_TINY_PART);
     return smaller(share, stack_bytes);
@@ -51,12 +51,14 @@ static struct capacity shrunk(const struct capacity_seen *s, size_t blocks,
 struct capacity capacity_step(const struct capacity_seen *s, size_t stack_bytes)
 {
     ASSERT(s->size >= 1);
-    size_t most = s->foreign ? foreign_bytes(s, stack_bytes) : most_bytes(s, stack_bytes);
-    if (s->foreign && s->capacity * s->size > most)
-        return shrunk(s, most / s->size, CAPACITY_FOREIGN);
+    size_t passing = passing_bytes(s, stack_bytes);
+    if (s->foreign && s->capacity * s->size > passing)
+        return shrunk(s, passing / s->size, CAPACITY_FOREIGN);
+    if (s->drains && !s->foreign)
+        return shrunk(s, larger(passing / s->size, ARRAY_LEAST - 1), CAPACITY_DRAINS);
     if (s->held > s->share.bytes || s->weight > s->share.weight)
         return shrunk(s, s->capacity / 2, CAPACITY_SHARE);
-    return grown(s, most);
+    return grown(s, s->foreign ? passing : most_bytes(s, stack_bytes));
 }
 
 size_t capacity_fixed(size_t size, size_t first, size_t stack_bytes)

@@ -3,7 +3,8 @@
  *
  * A capacity starts small. It doubles each time that the stack is empty or full, within what is
  * enough for a processor's cache and within the thread's share. It shrinks if the blocks are other
- * threads', if all threads' shares have become smaller, and as stacks grow older (front/large.h).
+ * threads', if the thread only frees, if all threads' shares have become smaller, and as stacks
+ * grow older (front/large.h).
  */
 #ifndef HAKMEM_LEARN_CAPACITY_H
 #define HAKMEM_LEARN_CAPACITY_H
@@ -15,6 +16,13 @@ enum capacity_event {
     STACK_EMPTY, /* the thread allocates, and there is none */
     STACK_FULL,  /* it frees, and there is no room */
 };
+
+/* Whether a thread that has flushed so much, beyond what it refilled, will not soon want it again:
+ * it gives back some times over what its stacks could hold. */
+static inline bool capacity_drains(size_t outflow, size_t capacity_bytes)
+{
+    return outflow > 2 * capacity_bytes;
+}
 
 /* Blocks that a refill or a flush moves: half a stack, so that as many calls of either kind can
  * follow, but not so many that they leave a processor's cache on the way. */
@@ -37,6 +45,7 @@ struct capacity_seen {
     enum capacity_event event;
     bool shared;     /* there are other threads */
     bool foreign;    /* what it frees is other threads' */
+    bool drains;     /* it frees more than its stacks together could use again */
     size_t size;     /* bytes of a block */
     size_t capacity; /* blocks, now */
     size_t first;    /* blocks, always kept */
@@ -51,6 +60,7 @@ enum capacity_reason {
     CAPACITY_MISSES,
     CAPACITY_OVERFLOWS,
     CAPACITY_FOREIGN,
+    CAPACITY_DRAINS,
     CAPACITY_SHARE,
     CAPACITY_AGED,
     CAPACITY_REASONS

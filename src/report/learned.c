@@ -8,6 +8,7 @@ static const char *const whys[CAPACITY_REASONS] = {
     [CAPACITY_MISSES] = "it was empty",
     [CAPACITY_OVERFLOWS] = "it was full",
     [CAPACITY_FOREIGN] = "what is freed is other threads'",
+    [CAPACITY_DRAINS] = "the thread frees more than it takes again",
     [CAPACITY_AGED] = "nobody needed what it held",
     [CAPACITY_SHARE] = "more threads share what all may keep",
 };

@@ -12,6 +12,13 @@
 
 /* ---- stacks ---- */
 
+static void a_drain_is_more_than_the_stacks_could_use(void)
+{
+    EXPECT(!capacity_drains(0, 0));
+    EXPECT(!capacity_drains(2 * MiB, MiB));
+    EXPECT(capacity_drains(2 * MiB + 1, MiB));
+}
+
 static void a_batch_is_half_and_not_too_many(void)
 {
     EXPECT_EQUAL(capacity_batch(0), 0);
@@ -281,6 +288,7 @@ static void slow_touches_are_followed_by_longer_and_longer_pauses(void)
 
 int main(void)
 {
+    a_drain_is_more_than_the_stacks_could_use();
     a_batch_is_half_and_not_too_many();
     a_block_weighs_its_bytes_up_to_a_bound();
     threads_share_a_part_of_what_is_in_use();
@@ -302,6 +310,6 @@ int main(void)
     a_thread_rests_that_has_given_nearly_all_back();
     superslabs_start_huge_in_a_heap_of_small_blocks();
     slow_touches_are_followed_by_longer_and_longer_pauses();
-    puts("21 passed, 0 failed");
+    puts("22 passed, 0 failed");
     return 0;
 }

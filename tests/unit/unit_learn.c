@@ -120,6 +120,18 @@ static void it_shrinks_for_others_blocks(void)
     expect_step(seen, 15, CAPACITY_FOREIGN);
 }
 
+static void it_shrinks_where_a_thread_only_frees(void)
+{
+    struct capacity_seen seen = seen_of(256, 319);
+    seen.event = STACK_FULL;
+    seen.drains = true;
+    expect_step(seen, 128, CAPACITY_DRAINS);
+    seen.size = 16 * KiB;
+    expect_step(seen, 15, CAPACITY_DRAINS);
+    seen.first = 3;
+    expect_step(seen, 9, CAPACITY_DRAINS); /* the least array */
+}
+
 /* Whatever is seen: in an array's room, above what is always kept, and only up where it may. */
 static void any_step_is_within_bounds(void)
 {
@@ -131,6 +143,7 @@ static void any_step_is_within_bounds(void)
             .event = next_random() % 2,
             .shared = next_random() % 2 == 0,
             .foreign = next_random() % 4 == 0,
+            .drains = next_random() % 4 == 0,
             .size = 16 + next_random() % (256 * KiB),
             .first = first,
             .capacity = first + next_random() % (10240 - first),
@@ -193,8 +206,9 @@ int main(void)
     it_grows_up_to_its_bounds();
     the_share_denies_growth_and_takes_back();
     it_shrinks_for_others_blocks();
+    it_shrinks_where_a_thread_only_frees();
     any_step_is_within_bounds();
     the_journal_keeps_the_newest();
-    puts("6 passed, 0 failed");
+    puts("7 passed, 0 failed");
     return 0;
 }
