@@ -56,7 +56,8 @@ struct cold_bin {
     uint32_t direct_frees : 4; /* so many frees more go straight to their slabs */
     uint32_t seen : 14;        /* of a second stack: its blocks at the first one's last refill */
     uint16_t capacity;         /* blocks it may hold now, at most room */
-    bool filled;               /* by a refill, since it was begun */
+    uint8_t streak : 7;        /* times in a row that it was empty, or full (learn/capacity.h) */
+    uint8_t full : 1;          /* the last time it was full */
 };
 
 /* Arrays of stacks lie in chunks of their cache's own, which no other cache ever uses: an owner

@@ -18,15 +18,20 @@
 #include "os/lock.h"
 #include "os/os.h"
 
+/* Whether blocks may only pass through a stack that is empty or full now. */
+static bool passes(struct cold_bin *cold, bool full, bool shared, bool foreign)
+{
+    cold->streak = capacity_streak(cold->streak, cold->full != full) & 0x7f;
+    cold->full = full;
+    return shared && (foreign || cold->streak == STREAK_LONG);
+}
+
 /* Whether the stack may learn from being empty: not if it was never filled; and not if blocks of
  * thin slabs went to the second one since the last refill, as those frees would have filled it. */
-static bool learns(struct cache *cache, unsigned cls)
+static bool learns(struct cache *cache, unsigned cls, bool first)
 {
-    struct cold_bin *cold = &cache->cold[cls];
-    if (!cold->filled) {
-        cold->filled = true;
+    if (first)
         return false;
-    }
     if (cls >= CLASSES_THIN || likely(!shard_compacts(cache->shard, cls)))
         return true;
     struct cold_bin *second = &cache->cold[CLASSES + cls];
@@ -53,8 +58,11 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     struct cold_bin *cold = &cache->cold[cls];
     store_relaxed(&cache->refills, cache->refills + 1);
     bool shared = caches_living() > 1;
-    if (likely(learns(cache, cls)))
-        stack_adapt(cache, cls, (struct capacity_seen){.event = STACK_EMPTY, .shared = shared});
+    bool first = cold->streak == 0;
+    struct capacity_seen seen = {.event = STACK_EMPTY, .shared = shared};
+    seen.passes = passes(cold, false, shared, false);
+    if (likely(learns(cache, cls, first)))
+        stack_adapt(cache, cls, seen);
 
     /* Not all, so that as many frees find room. */
     size_t n = capacity_batch(cold->capacity);
@@ -107,14 +115,15 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     /* Alone, a thread finds its own blocks sooner, and in order, by their bits. */
     bool shared = caches_living() > 1;
     bool foreign = shared && used > 0 && shard_of(cold->base[1]) != cache->shard;
-    const struct capacity_seen seen = {
-        .event = STACK_FULL, .shared = shared, .foreign = foreign, .drains = drains};
+    struct capacity_seen seen = {.event = STACK_FULL, .shared = shared, .foreign = foreign};
+    seen.passes = passes(cold, true, shared, foreign);
+    seen.drains = drains;
     stack_adapt(cache, cls, seen);
     size_t keep = cold->capacity - capacity_batch(cold->capacity);
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};
     cache->outflow += (used - keep) * size_classes[cls].size;
-    return stack_put_oldest(cache, cls, used - keep, foreign);
+    return stack_put_oldest(cache, cls, used - keep, seen.passes);
 }
 
 /* Frees a full stack of blocks of thin slabs: all of it, as malloc takes none. */

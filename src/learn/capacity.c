@@ -58,7 +58,7 @@ struct capacity capacity_step(const struct capacity_seen *s, size_t stack_bytes)
         return shrunk(s, larger(passing / s->size, ARRAY_LEAST - 1), CAPACITY_DRAINS);
     if (s->held > s->share.bytes || s->weight > s->share.weight)
         return shrunk(s, s->capacity / 2, CAPACITY_SHARE);
-    return grown(s, s->foreign ? passing : most_bytes(s, stack_bytes));
+    return grown(s, s->passes ? passing : most_bytes(s, stack_bytes));
 }
 
 size_t capacity_fixed(size_t size, size_t first, size_t stack_bytes)

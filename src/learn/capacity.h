@@ -2,7 +2,8 @@
  * Pure functions: no globals, no kernel.
  *
  * A capacity starts small. It doubles each time that the stack is empty or full, within what is
- * enough for a processor's cache and within the thread's share. It shrinks if the blocks are other
+ * enough for a processor's cache and within the thread's share, and less where blocks may only pass
+ * through. It shrinks if the blocks are other
  * threads', if the thread only frees, if all threads' shares have become smaller, and as stacks
  * grow older (front/large.h).
  */
@@ -16,6 +17,16 @@ enum capacity_event {
     STACK_EMPTY, /* the thread allocates, and there is none */
     STACK_FULL,  /* it frees, and there is no room */
 };
+
+/* How often in a row a stack was found empty, or full, after one more time: 0 before the first. One
+ * that never turned counts as one that has been so for long. */
+#define STREAK_LONG 3
+static inline unsigned capacity_streak(unsigned before, bool turns)
+{
+    if (before == 0)
+        return STREAK_LONG;
+    return turns ? 1 : before + (before < STREAK_LONG);
+}
 
 /* Whether a thread that has flushed so much, beyond what it refilled, will not soon want it again:
  * it gives back some times over what its stacks could hold. */
@@ -43,10 +54,12 @@ struct capacity_share {
 
 struct capacity_seen {
     enum capacity_event event;
-    bool shared;     /* there are other threads */
-    bool foreign;    /* what it frees is other threads' */
-    bool drains;     /* it frees more than its stacks together could use again */
-    size_t size;     /* bytes of a block */
+    bool shared;  /* there are other threads */
+    bool foreign; /* what it frees is other threads' */
+    bool passes;  /* blocks may only pass through: they are others', or it is only filled, or only
+                     emptied; alone, a thread has nobody to pass them to */
+    bool drains;  /* it frees more than its stacks together could use again */
+    size_t size;  /* bytes of a block */
     size_t capacity; /* blocks, now */
     size_t first;    /* blocks, always kept */
     size_t held;     /* bytes that all stacks of the thread may hold */

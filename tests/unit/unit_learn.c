@@ -106,7 +106,7 @@ static void it_shrinks_for_others_blocks(void)
 {
     struct capacity_seen seen = seen_of(256, 319);
     seen.event = STACK_FULL;
-    seen.foreign = true;
+    seen.foreign = seen.passes = true;
     expect_step(seen, 128, CAPACITY_FOREIGN);
     seen.capacity = 128;
     expect_step(seen, 128, CAPACITY_FITS);
@@ -118,6 +118,19 @@ static void it_shrinks_for_others_blocks(void)
     seen.share.weight = SIZE_MAX;
     seen.size = 4096;
     expect_step(seen, 15, CAPACITY_FOREIGN);
+}
+
+static void where_blocks_pass_through_it_stays_small(void)
+{
+    struct capacity_seen seen = seen_of(1024, 19); /* 39 would be more than 32 KiB */
+    seen.shared = seen.passes = true;
+    expect_step(seen, 19, CAPACITY_FITS);
+    seen.passes = false;
+    expect_step(seen, 39, CAPACITY_MISSES);
+    EXPECT_EQUAL(capacity_streak(0, false), STREAK_LONG); /* it never turned */
+    EXPECT_EQUAL(capacity_streak(STREAK_LONG, false), STREAK_LONG);
+    EXPECT_EQUAL(capacity_streak(STREAK_LONG, true), 1);
+    EXPECT_EQUAL(capacity_streak(1, false), 2);
 }
 
 static void it_shrinks_where_a_thread_only_frees(void)
@@ -143,6 +156,7 @@ static void any_step_is_within_bounds(void)
             .event = next_random() % 2,
             .shared = next_random() % 2 == 0,
             .foreign = next_random() % 4 == 0,
+            .passes = next_random() % 4 == 0,
             .drains = next_random() % 4 == 0,
             .size = 16 + next_random() % (256 * KiB),
             .first = first,
@@ -206,9 +220,10 @@ int main(void)
     it_grows_up_to_its_bounds();
     the_share_denies_growth_and_takes_back();
     it_shrinks_for_others_blocks();
+    where_blocks_pass_through_it_stays_small();
     it_shrinks_where_a_thread_only_frees();
     any_step_is_within_bounds();
     the_journal_keeps_the_newest();
-    puts("7 passed, 0 failed");
+    puts("8 passed, 0 failed");
     return 0;
 }
