@@ -164,6 +164,7 @@ static void any_step_is_within_bounds(void)
             .held = next_random() % (16 * MiB),
             .weight = next_random() % MiB,
             .share = {next_random() % (16 * MiB), next_random() % (2 * MiB)}};
+        seen.passes |= seen.foreign;
         struct capacity next = capacity_step(&seen, bounds.stack_bytes);
         EXPECT(next.blocks >= first && next.blocks <= 10239);
         EXPECT(next.blocks <= seen.capacity || next.blocks <= STACK_MOST);
