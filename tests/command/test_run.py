@@ -68,11 +68,11 @@ def test_options(words: list[str], built: Built) -> None:
 
 def test_an_option_by_its_former_name(built: Built) -> None:
     """It is set by the name that it has, so that the caller's variable does not win."""
-    print_it = ["sh", "-c", "echo $HAKMEM_STACK_STEADY_BYTES $HAKMEM_STACK_DRAIN_BYTES"]
-    done = built("run", "-o", "stack_drain_bytes=3M", *print_it, HAKMEM_STACK_STEADY_BYTES="1M")
+    print_it = ["sh", "-c", "echo $HAKMEM_KEEP_BYTES $HAKMEM_BIG_CACHE_BYTES"]
+    done = built("run", "-o", "big_cache_bytes=3M", *print_it, HAKMEM_KEEP_BYTES="1M")
     assert (done.status, done.out, done.err) == (0, "3M\n", "")
-    done = built("run", "-o", "stack_drain_bytes=x", *print_it)
-    assert done.status == 125 and "-o stack_drain_bytes=x" in done.err
+    done = built("run", "-o", "big_cache_bytes=x", *print_it)
+    assert done.status == 125 and "-o big_cache_bytes=x" in done.err
 
 
 @pytest.mark.parametrize(("name", "instead"), [*gone().items()][:1])

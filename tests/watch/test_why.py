@@ -51,8 +51,9 @@ def test_planted(command: Command, plant: Process, kind: str, name: str) -> None
 
 def test_rounding(command: Command, given: Callable[[str], Path], library: Path) -> None:
     """Which samples of a heap profile know."""
+    many = {"HAKMEM_PROFILE_RATE": "16K", "HAKMEM_PROFILE_SAMPLES": "1000000"}
     with running(
-        given("--programs") / "watch_plant", library=library, HAKMEM_PROFILE="on"
+        given("--programs") / "watch_plant", library=library, HAKMEM_PROFILE="on", **many
     ) as plant:
         planted = plant.ask("rounding")
         first = why(command, plant.pid)["reasons"][0]
