@@ -89,7 +89,7 @@ def test_in_several_processes(hakmem: Hakmem, tests: Path) -> None:
         "take (test_limits.py:",
         "KiB more than limit_leaks permits (1.0 KiB)\n  97.7 KiB by take (test_limits.py:",
     ):
-        assert done.stdout.count(said) == 1, done
+        assert said in done.stdout, done  # where CI is set, in the summary, too
     assert "not checked" not in done.stdout
     plain = {"PYTHONPATH": str(PYTHON)}
     done = subprocess.run(words, capture_output=True, text=True, env=plain)
