@@ -148,9 +148,10 @@ int hakmem_mallopt(int parameter, int value);
 
 /** Stores the current value of an option in *value. `name` is a name in docs/options.md
  * ("stack_bytes"), in upper or lower case. Sizes are in bytes, switches 0 or 1; `stats` is 0 (off)
- * or 1 (exit), a path 1 if it is set, otherwise 0; HAKMEM_AUTO stands for `auto`. Returns 0. If there is no such option or `name` is null,
- * returns ENOENT and leaves *value unchanged. Options are read once, at the process's first call;
- * hakmem_option_set and `hakmem set` change some of them. Does not change errno. */
+ * or 1 (exit), a path 1 if it is set, otherwise 0; HAKMEM_AUTO stands for `auto`. Returns 0. If
+ * there is no such option or `name` is null, returns ENOENT and leaves *value unchanged. Options
+ * are read once, at the process's first call; hakmem_option_set and `hakmem set` change some of
+ * them. Does not change errno. */
 #define HAKMEM_AUTO UINT64_MAX
 int hakmem_option(const char *name, uint64_t *value);
 

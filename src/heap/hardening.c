@@ -153,7 +153,7 @@ COLD void guard_pages_start(void)
 #define WORDS (ZERO_SIZED / 64)
 #define REGION (ZERO_SIZED * CLASS_GRAIN)
 
-static char *region;          /* atomic; null before the first call */
+static char *region;           /* atomic; null before the first call */
 static uint64_t in_use[WORDS]; /* atomic: addresses in use */
 
 static COLD char *region_make(void)

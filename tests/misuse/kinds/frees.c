@@ -96,7 +96,8 @@ static const char *twice_with_thread(void)
 
 static pthread_barrier_t turn;
 
-/* number 1: it is this thread that frees wrongly. It does not end before the program has gone on. */
+/* number 1: it is this thread that frees wrongly. It does not end before the program has gone on.
+ */
 static void *free_and_stay(void *p)
 {
     do_free(do_malloc(40));
@@ -398,8 +399,7 @@ const struct kind kinds_of_frees[] = {
     {"free_inside_8", inside, ALL, 8, "ended", "frees an address 8 bytes into a block"},
     {"free_inside_16", inside, ALL, 16, "ended", "frees an address 16 bytes into a block"},
     {"free_inside_half", inside, ALL, HALF, "ended", "frees an address in the middle of a block"},
-    {"free_inside_last", inside, ALL, LAST, "ended",
-     "frees the last multiple of 16 in a block"},
+    {"free_inside_last", inside, ALL, LAST, "ended", "frees the last multiple of 16 in a block"},
     {"free_inside_65536", inside, LARGE | HUGE, 65536, "ended",
      "frees an address 64 KiB into a block"},
     {"realloc_inside_16", realloc_inside, ALL, 16, "ended, null",

@@ -22,7 +22,7 @@ class Candidate:
 CANDIDATES = (
     Candidate(("huge_pages=off",), "little memory in large regions"),
     Candidate(("huge_pages=on",), "heaps that grow"),
-    Candidate(("thread_bytes=64M", "stack_bytes=8M"), "bursts of blocks, and threads that each use much memory"),
+    Candidate(("thread_bytes=64M", "stack_bytes=8M"), "bursts, and threads that use much memory"),
     Candidate(("thread_bytes=1M", "stack_bytes=128K"), "many threads with little to do"),
     Candidate(("keep_bytes=256M",), "memory that is soon needed again"),
     Candidate(("keep_bytes=4G", "scavenger=off"), "one use of much"),
