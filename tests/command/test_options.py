@@ -97,9 +97,7 @@ def test_each_description_can_be_read_alone() -> None:
 def test_no_such_option(built: Built) -> None:
     done = built("options", "stack_bytse")
     assert (done.status, done.out) == (2, "")
-    assert done.err == (
-        "hakmem options: stack_bytse: no such option; the nearest is stack_bytes\n"
-    )
+    assert done.err == ("hakmem options: stack_bytse: no such option; the nearest is stack_bytes\n")
     done = built("options", "keep")
     assert done.err == "hakmem options: keep: no such option; the nearest is keep_bytes\n"
     done = built("options", "999999999")

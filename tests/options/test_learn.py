@@ -46,14 +46,10 @@ def test_learned_stacks_hold_what_a_burst_takes(learn: Path) -> None:
     assert bursts(learn, HAKMEM_LEARN="on") == outcome
 
 
-@pytest.mark.parametrize(
-    ("size", "blocks"), [("64K", 639), ("20K", 319), ("160K", 639), ("0", 15)]
-)
+@pytest.mark.parametrize(("size", "blocks"), [("64K", 639), ("20K", 319), ("160K", 639), ("0", 15)])
 def test_frozen_stacks_hold_what_was_said(learn: Path, size: str, blocks: int) -> None:
     """From the first burst to the last: half a stack is refilled at a time."""
-    outcome = bursts(
-        learn, HAKMEM_LEARN="off", HAKMEM_STACK_BYTES=size, HAKMEM_LEARN_LOG="on"
-    )
+    outcome = bursts(learn, HAKMEM_LEARN="off", HAKMEM_STACK_BYTES=size, HAKMEM_LEARN_LOG="on")
     half = (blocks + 1) // 2
     fewest = max(0, BLOCKS - blocks) // half
     assert fewest <= outcome.last <= BLOCKS // half + 1
