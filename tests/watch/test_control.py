@@ -58,10 +58,20 @@ def at_work(library: Path, **variables: str) -> Iterator[Process]:
         yield process
 
 
+def in_the_end(command: Command, *words: str | int) -> subprocess.CompletedProcess[str]:
+    """What is answered once the process got a processor, on a busy machine."""
+    done = command(*words)
+    for _ in range(20):
+        if done.returncode != 4:
+            break
+        done = command(*words)
+    return done
+
+
 def test_a_process_at_work_purges(command: Command, library: Path) -> None:
     with at_work(library) as process:
         for _ in range(5):
-            done = command("purge", process.pid)
+            done = in_the_end(command, "purge", process.pid)
             assert (done.returncode, done.stderr) == (0, ""), done
             assert done.stdout.startswith(f"{process.pid}: ")
         command.sheet(process.pid).adds_up()
@@ -112,8 +122,9 @@ def test_an_idle_process_with_threads_obeys_soon(
         sys.executable, "-c", IDLE, library=library, PYTHONMALLOC="malloc",
         HAKMEM_SCAVENGER=scavenger,
     ) as process:  # fmt: skip
-        assert command("purge", process.pid).returncode == status
-        assert command("set", process.pid, "compact=off").returncode == status
+        asks = in_the_end if status == 0 else Command.__call__
+        assert asks(command, "purge", process.pid).returncode == status
+        assert asks(command, "set", process.pid, "compact=off").returncode == status
 
 
 @pytest.mark.parametrize(
