@@ -26,12 +26,10 @@ static bool passes(struct cold_bin *cold, bool full, bool shared, bool foreign)
     return shared && (foreign || cold->streak == STREAK_LONG);
 }
 
-/* Whether the stack may learn from being empty: not if it was never filled; and not if blocks of
- * thin slabs went to the second one since the last refill, as those frees would have filled it. */
-static bool learns(struct cache *cache, unsigned cls, bool first)
+/* Whether the stack may learn from being empty: not if blocks of thin slabs went to the second one
+ * since the last refill, as those frees would have filled it. */
+static bool learns(struct cache *cache, unsigned cls)
 {
-    if (first)
-        return false;
     if (cls >= CLASSES_THIN || likely(!shard_compacts(cache->shard, cls)))
         return true;
     struct cold_bin *second = &cache->cold[CLASSES + cls];
@@ -61,7 +59,7 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     bool first = cold->streak == 0;
     struct capacity_seen seen = {.event = STACK_EMPTY, .shared = shared};
     seen.passes = passes(cold, false, shared, false);
-    if (likely(learns(cache, cls, first)))
+    if (likely(learns(cache, cls)) && !first)
         stack_adapt(cache, cls, seen);
 
     /* Not all, so that as many frees find room. */

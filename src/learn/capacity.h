@@ -3,10 +3,8 @@
  *
  * A capacity starts small. It doubles each time that the stack is empty or full, within what is
  * enough for a processor's cache and within the thread's share, and less where blocks may only pass
- * through. It shrinks if the blocks are other
- * threads', if the thread only frees, if all threads' shares have become smaller, and as stacks
- * grow older (front/large.h).
- */
+ * through. It shrinks if the blocks are other threads', if the thread only frees, if all threads'
+ * shares have become smaller, and as stacks grow older (front/large.h). */
 #ifndef HAKMEM_LEARN_CAPACITY_H
 #define HAKMEM_LEARN_CAPACITY_H
 
