@@ -128,8 +128,8 @@ static const struct option *option_named(struct words name, bool any_case)
 
 static bool is_gone(struct words name)
 {
-#define GONE(old, instead)        \
-    if (equal(name, #old, false)) \
+#define GONE(old, instead)       \
+    if (equal(name, #old, true)) \
         return true;
 #include "base/options.def"
     return false;
