@@ -277,7 +277,6 @@ size_t shards_purge(size_t before, struct purge_room *room)
             if (leaving.run_count > runs) {
                 size_t bytes = count_bits(pages) * os_page;
                 room->bytes -= bytes < room->bytes ? bytes : room->bytes;
-                room->calls += leaving.run_count - runs;
             }
             if (leaving.run_count > RUNS_MOST - RUNS_OF_SLAB)
                 purged += leaving_purge();

@@ -11,11 +11,11 @@ uint64_t slab_free_pages(const struct slab *slab);
 
 /* Gives back to the kernel what pages are free in slabs that became sparse before the allocation
  * clock said `before`, those that did so first first. Looks at so many slabs, and stops when
- * so many bytes have gone; what is left of both stays in `room`, which also counts the calls of the
- * kernel: slabs and bytes when there were no more. Returns bytes. One thread at a time. */
+ * so many bytes have gone; what is left of both stays in `room`: slabs and bytes when there were no
+ * more. Returns bytes. One thread at a time. */
 #define STEP_SLABS 256 /* of one step: enough for what one call may give back */
 struct purge_room {
-    size_t slabs, bytes, calls;
+    size_t slabs, bytes;
 };
 size_t shards_purge(size_t before, struct purge_room *room);
 

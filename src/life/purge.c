@@ -25,6 +25,7 @@
 static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
 
 bool purge_goes_on;
+bool purge_by_thread;
 
 /* Found idle, and not given back yet; lock: purge. */
 static struct {
@@ -185,16 +186,14 @@ static size_t give_beyond(size_t most)
     return give(smaller((beyond + SLICE - 1) / SLICE, slices_dirty()), 0, most);
 }
 
-static size_t give_pages(size_t most)
+static void give_pages(size_t most)
 {
-    struct purge_room room = {STEP_SLABS, most, 0};
+    struct purge_room room = {STEP_SLABS, most};
     shards_purge(owed.before, &room);
     owed.pages = room.slabs == 0 || room.bytes == 0;
-    /* a call costs about what a page does */
-    return smaller(most, most - room.bytes + room.calls * os_page);
 }
 
-/* Whole runs first. Returns whether there is more, and the kernel took some. */
+/* Whole runs first. Returns whether there is more, unless the kernel takes none. */
 static bool give_owed(size_t most)
 {
     size_t done = 0;
@@ -202,9 +201,10 @@ static bool give_owed(size_t most)
         return false;
     if (owed.slices > 0 || owed.huge > 0)
         done = give(owed.slices, owed.huge, most);
+    bool more = (owed.slices > 0 || owed.huge > 0) && done > 0;
     if (owed.pages && done < most)
-        done += give_pages(most - done);
-    return (owed.slices > 0 || owed.huge > 0 || owed.pages) && done > 0;
+        give_pages(most - done);
+    return more || owed.pages;
 }
 
 /* The time that giving back takes, for the statistics; where there may be something to give. */
@@ -245,16 +245,17 @@ COLD void purge_step(bool freed, size_t own)
     take_stock();
     struct finding found = {MISUSE_NONE, NULL};
     struct finding old = {MISUSE_NONE, NULL};
+    bool mine = freed && !load_relaxed(&purge_by_thread); /* what may wait */
     if (freed)
         find_low();
     else
         old = grow_older();
-    bool much = freed && find_much();
+    bool much = mine && find_much();
     if (much || use_excess() > 0)
         found = large_empty(cache_current());
     if (much)
         owe(slices_dirty(), huge_dirty());
-    if (freed && use_returns() && vain.moment - hold.moment >= LAW_HOLD_MS)
+    if (mine && use_returns() && vain.moment - hold.moment >= LAW_HOLD_MS)
         old = find_old();
     size_t began = giving_begins();
     size_t most = CALL_MOST + own;
@@ -341,7 +342,7 @@ size_t purge_all(struct cache *mine, size_t pad)
     if (!lock_enter(&purge_lock))
         return 0; /* a fork has everything, and may last */
     struct finding found = transfers_decay(true);
-    struct purge_room room = {SIZE_MAX, SIZE_MAX, 0};
+    struct purge_room room = {SIZE_MAX, SIZE_MAX};
     size_t began = os_nanoseconds();
     shards_sparse_anew();
     size_t bytes = shards_purge(clock_now(), &room);

@@ -3,8 +3,7 @@
  *
  * Idle memory goes back in the program's own calls that take the slow path, at most LAW_CALL_MOST
  * in each beyond its own block: as soon as much lies idle (learn/returns.h), and what was idle for
- * a while. In a process with threads the scavenger does the second while the program sleeps
- * (scavenger.h). */
+ * a while. In a process with threads the scavenger does it instead, by time (scavenger.h). */
 #ifndef HAKMEM_LIFE_PURGE_H
 #define HAKMEM_LIFE_PURGE_H
 
@@ -22,6 +21,10 @@ void purge_step(bool freed, size_t own);
 
 /* Whether there is more to give back: then each free takes the slow path. */
 extern bool purge_goes_on HIDDEN; /* atomic */
+
+/* Whether a thread of hakmem's looks after what lies idle (scavenger.h): then a free gives back pages
+ * of slabs where little is left in use, and nothing that any class can use again. */
+extern bool purge_by_thread HIDDEN; /* atomic */
 
 FAST bool purge_is_due(void)
 {

@@ -101,6 +101,7 @@ static bool change(int from, int to)
 
 static void settle(int to)
 {
+    store_relaxed(&purge_by_thread, to == RUNNING);
     __atomic_store_n(&state, to, __ATOMIC_SEQ_CST);
     os_wake(&state);
 }
@@ -202,6 +203,7 @@ void scavenger_fork_child(void)
     if (state == NONE)
         return;
     state = NONE;
+    purge_by_thread = false;
     ends = false;
     call = 0;
     itself = asking = 0;
