@@ -431,7 +431,8 @@ static bool dirty_take_behind(struct huge *h, size_t more)
  * slice names it also below its start. */
 static struct huge *block_at(const void *p, enum misuse *what)
 {
-    struct huge *h = map_bin(p) == BIN_HUGE ? map_owner(p) : NULL;
+    void *owner;
+    struct huge *h = map_find(p, &owner) == BIN_HUGE ? owner : NULL;
     const void *start = h != NULL ? h->base : p;
     *what = start == p ? MISUSE_FREE : start < p ? MISUSE_INTERIOR : MISUSE_FOREIGN;
     return start == p ? h : NULL;

@@ -59,7 +59,7 @@ static inline uintptr_t window_slice(const void *p)
     return (uintptr_t)p / SLICE - WINDOW_BASE / SLICE;
 }
 
-static SLOW struct map_leaf *leaf_outside(uintptr_t address)
+static inline struct map_leaf *leaf_outside(uintptr_t address)
 {
     if (address >> ADDRESS_BITS != 0)
         return NULL;
@@ -106,13 +106,6 @@ size_t map_offset_outside(const void *p)
     return leaf != NULL ? load_relaxed(&leaf->bin_offsets[slice_in_leaf((uintptr_t)p)]) : 0;
 }
 
-unsigned map_find(const void *p, void **owner)
-{
-    unsigned bin = map_bin(p);
-    *owner = bin != BIN_FOREIGN ? map_owner(p) : NULL;
-    return bin;
-}
-
 static void *owner_in(const struct map_leaf *leaf, const void *p)
 {
     return leaf != NULL ? load_acquire(&leaf->owners[slice_in_leaf((uintptr_t)p)]) : NULL;
@@ -123,6 +116,22 @@ static SLOW void *owner_outside(const void *p) { return owner_in(leaf_outside((u
 void *map_owner(const void *p)
 {
     return in_window(p) ? owner_in(window_leaf(window_slice(p)), p) : owner_outside(p);
+}
+
+unsigned map_find(const void *p, void **owner)
+{
+    bool inside = in_window(p);
+    const struct map_leaf *leaf =
+        inside ? window_leaf(window_slice(p)) : leaf_outside((uintptr_t)p);
+    *owner = NULL;
+    if (leaf == NULL || (uintptr_t)p % 16 != 0)
+        return BIN_FOREIGN;
+    const uint16_t *offset = inside ? &window_bin_offsets[window_slice(p)]
+                                    : &leaf->bin_offsets[slice_in_leaf((uintptr_t)p)];
+    unsigned bin = load_relaxed(offset) / BIN_BYTES;
+    if (bin != BIN_FOREIGN)
+        *owner = owner_in(leaf, p);
+    return bin;
 }
 
 void *map_entry_owner(const uint16_t *entry)

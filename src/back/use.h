@@ -39,7 +39,7 @@ bool use_low(void);
 
 /* Limits of memory, those of containers and those that options set, as numbers of bytes; SIZE_MAX
  * where there is none. Each is atomic, and right with any value of the others. life/limits.c
- * writes them, but for `look` and `grown`. */
+ * writes them, but for `look`, `grown` and `waits`. */
 struct limits {
     size_t keep;  /* what may be dirty or stacked */
     size_t full;  /* where more is held, little of that may be kept; at most `soft` */
@@ -49,6 +49,7 @@ struct limits {
     size_t grown; /* where so much is held, what is idle is to serve before fresh memory */
     bool shrinks; /* and goes back */
     bool stays;   /* what lies idle is kept, within these */
+    bool waits;   /* it waits for a thread that gives it back by time (life/scavenger.h) */
     bool unread;  /* those of containers are to be read, and were not yet */
     bool watched; /* whether passing the soft limit is still to be noted */
     bool passed;  /* it is, and nobody has acted on it */

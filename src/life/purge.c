@@ -25,7 +25,6 @@
 static struct lock purge_lock FORK_PAGE = LOCK(PURGE);
 
 bool purge_goes_on;
-bool purge_by_thread;
 
 /* Found idle, and not given back yet; lock: purge. */
 static struct {
@@ -245,23 +244,25 @@ COLD void purge_step(bool freed, size_t own)
     take_stock();
     struct finding found = {MISUSE_NONE, NULL};
     struct finding old = {MISUSE_NONE, NULL};
-    bool mine = freed && !load_relaxed(&purge_by_thread); /* what may wait */
-    if (freed)
-        find_low();
-    else
+    bool waits = load_relaxed(&limits.waits);
+    if (!freed)
         old = grow_older();
-    bool much = mine && find_much();
+    else if (!waits)
+        find_low();
+    bool much = freed && !waits && find_much();
     if (much || use_excess() > 0)
         found = large_empty(cache_current());
     if (much)
         owe(slices_dirty(), huge_dirty());
-    if (mine && use_returns() && vain.moment - hold.moment >= LAW_HOLD_MS)
+    if (freed && !waits && use_returns() && vain.moment - hold.moment >= LAW_HOLD_MS)
         old = find_old();
     size_t began = giving_begins();
     size_t most = CALL_MOST + own;
     size_t done = give_beyond(most);
-    bool more = done >= most ||
-                (freed || limits.shrinks ? give_owed(most - done) : load_relaxed(&purge_goes_on));
+    bool more = load_relaxed(&purge_goes_on);
+    if (freed || limits.shrinks)
+        more = (!waits || limits.shrinks) && give_owed(most - done);
+    more |= done >= most;
     giving_ends(began);
     if (!more)
         end_shrinking();

@@ -22,10 +22,6 @@ void purge_step(bool freed, size_t own);
 /* Whether there is more to give back: then each free takes the slow path. */
 extern bool purge_goes_on HIDDEN; /* atomic */
 
-/* Whether a thread of hakmem's looks after what lies idle (scavenger.h): then a free gives back pages
- * of slabs where little is left in use, and nothing that any class can use again. */
-extern bool purge_by_thread HIDDEN; /* atomic */
-
 FAST bool purge_is_due(void)
 {
     return unlikely((ptrdiff_t)(clock_now() - load_relaxed(&purge_due)) >= 0);

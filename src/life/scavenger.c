@@ -18,6 +18,7 @@ enum { NONE, STARTING, RUNNING, ENDING };
 
 static int state; /* atomic: one of these; what those wait on who have to know */
 static int call;  /* atomic: 1 when there is work or an end; what it sleeps on */
+bool scavenger_dozes;
 static bool ends; /* atomic */
 static pthread_t thread;
 static size_t itself;       /* which thread it is, by its locks; atomic */
@@ -38,6 +39,7 @@ static void *scavenge(void *unused)
         os_thread_name("hakmem");
     for (unsigned idle = 0; !load_acquire(&ends);) {
         bool dozes = idle >= LAW_IN_A_ROW && !load_relaxed(&guards_wait);
+        store_relaxed(&scavenger_dozes, dozes);
         os_wait(&call, 0, dozes ? HEARTBEAT_MS : RETURNS_ROUND_MS);
         if (orders_waiting())
             orders_obey(NULL);
@@ -51,6 +53,12 @@ static void *scavenge(void *unused)
 static void scavenger_call(void)
 {
     store_release(&call, 1);
+    os_wake(&call);
+}
+
+COLD void scavenger_roused(void)
+{
+    store_relaxed(&scavenger_dozes, false);
     os_wake(&call);
 }
 
@@ -101,7 +109,8 @@ static bool change(int from, int to)
 
 static void settle(int to)
 {
-    store_relaxed(&purge_by_thread, to == RUNNING);
+    store_relaxed(&limits.waits, to == RUNNING);
+    use_set_look();
     __atomic_store_n(&state, to, __ATOMIC_SEQ_CST);
     os_wake(&state);
 }
@@ -203,7 +212,7 @@ void scavenger_fork_child(void)
     if (state == NONE)
         return;
     state = NONE;
-    purge_by_thread = false;
+    limits.waits = false;
     ends = false;
     call = 0;
     itself = asking = 0;

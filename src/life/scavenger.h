@@ -26,6 +26,15 @@ FAST void scavenger_note(struct cache *cache)
         scavenger_noted(cache);
 }
 
+/* The program freed much: the scavenger looks now, to know at its next look what nobody needed. */
+extern bool scavenger_dozes HIDDEN; /* atomic */
+void scavenger_roused(void);
+FAST void scavenger_rouse(void)
+{
+    if (unlikely(load_relaxed(&scavenger_dozes)))
+        scavenger_roused();
+}
+
 /* A thread that used the heap ends, and counts no more. */
 void scavenger_thread_ends(void);
 

@@ -27,6 +27,8 @@ COLD void give_memory_back(bool freed, size_t own)
     if (orders_waiting())
         orders_obey(thread_cache());
     purge_step(freed, own);
+    if (freed)
+        scavenger_rouse();
     struct cache *cache = thread_cache();
     if (cache != NULL)
         settle_visits(cache);
