@@ -130,6 +130,14 @@ def test_a_reader_who_has_enough(words: list[str], status: int, built: Built) ->
     assert (done.returncode, done.stderr) == (status, b"")
 
 
+def test_a_file_of_options_that_is_a_pipe(built: Built, tmp_path: Path) -> None:
+    """Nobody writes there."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    done = built("options", "keep_bytes", HAKMEM_CONFIG=str(pipe))
+    assert done.status == 0 and "keep_bytes" in done.out
+
+
 BENCH = ["bench", "--rows", "pair-64", "--rounds", "1", "--scale", "0.001", "--vs", "glibc"]
 THAT_PRINT = [
     [],
