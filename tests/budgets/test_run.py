@@ -180,8 +180,8 @@ def test_the_processes_of_another_namespace(hakmem: Hakmem, plant: Path, given: 
         apart.insert(1, "--map-root-user")
     if shutil.which("unshare") is None or subprocess.run([*apart, "true"]).returncode != 0:
         pytest.skip("PID namespaces are not permitted")
-    words = [*apart, "/bin/sh", given("--hakmem"), "run", "--max-peak=1G", plant, "churn"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    words = ("/bin/sh", given("--hakmem"), "run", "--max-peak=1G", plant, "churn")
+    done = subprocess.run([*apart, *map(str, words)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 125 and "another PID namespace" in done.stderr, done
 
 

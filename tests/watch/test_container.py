@@ -76,7 +76,7 @@ while True:
     apart = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
     if apart and subprocess.run([*apart, "true"], capture_output=True).returncode:
         pytest.skip("a process can't change its root here")
-    words = [*apart, "python3", "-c", changes, tmp_path]
+    words = (*apart, "python3", "-c", changes, str(tmp_path))
     with running(*words, library=library, PYTHONMALLOC="malloc") as process:
         done = command("profile", "--seconds", "0.5", "--text", process.pid)
     assert (done.returncode, done.stderr) == (0, "")
