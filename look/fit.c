@@ -19,6 +19,7 @@
 
 #define INTERPRETERS_MOST 4 /* of an interpreter, and so on: as the kernel has it */
 #define HEADERS_MOST 64
+#define DYNAMIC_MOST 64
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -66,6 +67,22 @@ static bool has_note(const struct program *p, const char *name)
     return false;
 }
 
+/* The loader, started by its own name with a program as its argument, preloads as ever. It has no
+ * interpreter either, but a library's name, which no program has that is linked statically. */
+static bool is_loader(const struct program *p)
+{
+    Elf64_Dyn entries[DYNAMIC_MOST];
+    const Elf64_Phdr *dynamic = header(p, PT_DYNAMIC);
+    if (dynamic == NULL)
+        return false;
+    size_t most = dynamic->p_filesz < sizeof entries ? dynamic->p_filesz : sizeof entries;
+    ssize_t length = pread(p->file, entries, most, (off_t)dynamic->p_offset);
+    for (ssize_t i = 0; i < length / (ssize_t)sizeof *entries; i++)
+        if (entries[i].d_tag == DT_SONAME)
+            return true;
+    return false;
+}
+
 static bool loader_is_musl(const struct program *p, const Elf64_Phdr *loader)
 {
     char path[PATH_MAX] = "";
@@ -106,6 +123,8 @@ static enum fit fit_of_elf(struct program *p, const Elf64_Ehdr *elf, const char 
     *why = OTHER_LIBC;
     if (loader != NULL)
         return loader_is_musl(p, loader) == MUSL_HERE ? FITS : FITS_OTHER_LIBC;
+    if (is_loader(p))
+        return FITS;
     *why = "it is a Go program without cgo, which takes its memory from the kernel";
     if (has_note(p, "Go"))
         return FITS_NOT;

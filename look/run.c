@@ -28,6 +28,7 @@
     "ptrace is not permitted: the program is already traced (strace, gdb), or "              \
     "kernel.yama.ptrace_scope is 2 or 3, or the container forbids it (docker run --cap-add " \
     "SYS_PTRACE)"
+#define PROC_IS_NOT "/proc is not mounted, or shows the processes of another PID namespace"
 
 static int failed(const char *what, int error)
 {
@@ -67,7 +68,9 @@ static void set_apart(int ready, int told)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    for (int i = STDIN_FILENO; i <= STDOUT_FILENO; i++) {
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) {
+        if (i == STDERR_FILENO && fcntl(i, F_GETFD) >= 0)
+            break;
         int null = open("/dev/null", O_RDWR);
         if (null != i) {
             dup2(null, i);
@@ -75,6 +78,22 @@ static void set_apart(int ready, int told)
         }
     }
     close_others(ready, told);
+}
+
+/* A pipe of descriptors that are no standard ones, also where those are closed. */
+static int pipe_apart(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    int error = 0;
+    for (int i = 0; i < 2; i++) {
+        int low = ends[i];
+        ends[i] = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        error = ends[i] < 0 ? errno : error;
+        close(low);
+    }
+    errno = error;
+    return error == 0 ? 0 : -1;
 }
 
 static void trace_program(const struct trace *trace, int ready)
@@ -93,7 +112,7 @@ static int trace_this(struct trace trace)
 {
     int ready[2];
     int error = ECHILD;
-    if (pipe2(ready, O_CLOEXEC) != 0)
+    if (pipe_apart(ready) != 0)
         return errno;
     trace.program = getpid();
     /* Where only a parent may trace (kernel.yama.ptrace_scope is 1). */
@@ -119,6 +138,13 @@ static int trace_this(struct trace trace)
 }
 
 /* ---- the program ---- */
+
+/* Else the numbers that it has are other processes'. */
+static bool proc_is_ours(void)
+{
+    char self[16] = "";
+    return readlink("/proc/self", self, sizeof self - 1) > 0 && strtol(self, NULL, 10) == getpid();
+}
 
 static bool is_traced(void)
 {
@@ -147,18 +173,22 @@ static int trace_if_wanted(const struct trace *trace)
 {
     if (!trace->leaks && trace->profile == NULL && !trace->budgets.any)
         return 0;
-    int error = trace_this(*trace);
+    bool seen = proc_is_ours();
+    int error = seen ? trace_this(*trace) : EPERM;
     bool forbidden = error == EPERM || error == EACCES;
+    const char *reason = seen ? PTRACE_IS_NOT : PROC_IS_NOT;
     setenv("HAKMEM_PROFILE_END", error == 0 ? "off" : "on", 1);
     if (error == 0)
         return 0;
     if (!forbidden)
         return failed("the program can't be traced", error);
     if (trace->leaks || trace->budgets.any)
-        fprintf(stderr, SAYS "%s: " PTRACE_IS_NOT "\n", trace->budgets.any ? "budgets" : "--leaks");
+        fprintf(stderr, SAYS "%s: %s\n", trace->budgets.any ? "budgets" : "--leaks", reason);
     else
-        fprintf(stderr, SAYS "--profile: processes that end by _exit or by a signal write no "
-                             "profile: " PTRACE_IS_NOT "\n");
+        fprintf(stderr,
+                SAYS "--profile: processes that end by _exit or by a signal write no "
+                     "profile: %s\n",
+                reason);
     return trace->leaks || trace->budgets.any ? FAILED : 0;
 }
 
@@ -256,7 +286,7 @@ static int run_in_place(struct trace trace, int status_of_lost, const char *prel
     int tell[2];
     sigset_t all;
     sigset_t before;
-    if (pipe2(tell, O_CLOEXEC) != 0)
+    if (pipe_apart(tell) != 0)
         return failed("pipe", errno);
     fcntl(tell[1], F_SETFL, O_NONBLOCK); /* nobody may read it any more */
     trace.told = tell[1];

@@ -310,14 +310,19 @@ def main() -> None:
     )
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # there is nothing to clean up
-    mistake = ""
+    mistake = ""  # why it did not come to its end
     status: int | str | None = 0
     try:
         status = run(sys.argv[1:])
     except SystemExit as end:
         status = end.code
+    except OSError as error:  # a folder, a file or a process that it can't be without
+        what = f"{error.filename}: " if error.filename else ""
+        mistake = f"hakmem {' '.join(sys.argv[3:4])}: {what}{error.strerror or error}\n"
+        status = FAILED
     except Exception:  # 1, Python's own status for it, has a meaning
-        mistake = traceback.format_exc()
+        said = "hakmem: this is a mistake in hakmem; please report it\n"
+        mistake = f"{traceback.format_exc()}{said}"
         status = FAILED
     with suppress(OSError):
         sys.stdout.flush()
@@ -329,7 +334,7 @@ def main() -> None:
             print(f"hakmem: standard output: {output.failure.strerror}", file=sys.stderr)
             status = FAILED
     elif mistake:
-        print(f"{mistake}hakmem: this is a mistake in hakmem; please report it", file=sys.stderr)
+        print(mistake, end="", file=sys.stderr)
     sys.exit(status)
 
 

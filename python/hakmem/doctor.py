@@ -188,6 +188,10 @@ def _of_command(
     unfit = _unfit(path, command, library)
     if unfit is not None:
         return [unfit]
+    if not process.seen_in_proc():
+        raise Failure(
+            EXIT[UNKNOWN], "/proc is not mounted, or shows those of another PID namespace"
+        )
     began = time.monotonic()
     try:
         programs = trace.run([str(front), "run", "--", *command], seconds)

@@ -156,6 +156,8 @@ def _said(
         if isinstance(subject, int) and what.startswith("no permission"):
             raise CannotLook(NO_RIGHT, f"{what}: {rights.reason(subject)}")
         said = done.stderr.strip() or f"the reader ended with status {done.returncode}"
+        if isinstance(subject, int) and "process" not in said:
+            said = f"process {subject}: {said}"  # one of several may have been meant
         raise CannotLook(done.returncode, said)
     return done.stdout
 

@@ -65,7 +65,9 @@ def _source(name: str, environment: Mapping[str, str]) -> str | None:
         return given[-1]
     for path in (environment.get("HAKMEM_CONFIG"), SYSTEM_FILE):
         try:
-            lines = Path(path or "").read_text(errors="replace").splitlines()
+            file = Path(path or "")
+            # What has no end, or no writer, would be read for ever.
+            lines = file.read_text(errors="replace").splitlines() if file.is_file() else []
         except OSError:
             continue
         for at in range(len(lines), 0, -1):

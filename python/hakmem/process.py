@@ -178,6 +178,14 @@ def as_called(profile: Profile, pid: int) -> Profile:
     return replace(profile, mappings=tuple(mappings))
 
 
+def seen_in_proc() -> bool:
+    """This process. Else the numbers there are other processes'."""
+    try:
+        return Path("/proc/self").readlink().name == str(os.getpid())
+    except OSError:
+        return False
+
+
 def _privileged(folder: Path) -> bool:
     words = (folder / "auxv").read_bytes()
     pairs = struct.iter_unpack("@NN", words[: len(words) // 16 * 16])

@@ -229,7 +229,7 @@ def all_located(
     build_ids = {}
     for (path, build_id), modules in sorted(of_file.items()):
         module = next(iter(modules.values()))
-        file, facts = _found(root, module, notes)
+        file, facts = _found(root, module)
         if file is not None and not build_id and written is not None and _changed(file) > written:
             notes.append(f"{path}: newer than the profile, so its names may be wrong")
         build_ids[path] = build_id or facts.build_id
@@ -360,21 +360,22 @@ def _file(root: Path, path: str) -> Path | None:
     return None
 
 
-def _found(
-    root: Path, module: heap_profile.Mapping, notes: list[str]
-) -> tuple[Path | None, _Facts]:
-    """The file of a module, if it is the one that the process had."""
-    file = None if module.deleted else _file(root, module.path)
-    facts = _Facts() if file is None else _facts(file)
+def _found(root: Path, module: heap_profile.Mapping) -> tuple[Path | None, _Facts]:
+    """The file of a module, if it is the one that the process had. It may lie below our own root:
+    a process that changed its root has the files that it mapped before."""
     if module.deleted:
-        facts.missing = "was replaced or removed while the process ran"
-    elif file is None:
-        facts.missing = "can't be read"
-    elif module.build_id and module.build_id != facts.build_id:
-        facts = _Facts(missing="another build than the process had")
-        file = None
-    facts.build_id = module.build_id or facts.build_id
-    return file, facts
+        missing = "was replaced or removed while the process ran"
+        return None, _Facts(build_id=module.build_id, missing=missing)
+    missing = "can't be read"
+    for base in dict.fromkeys((root, Path("/"))):
+        file = _file(base, module.path)
+        if file is None:
+            continue
+        facts = _facts(file)
+        if module.build_id == facts.build_id or (not module.build_id and base == root):
+            return file, facts
+        missing = "another build than the process had" if module.build_id else missing
+    return None, _Facts(build_id=module.build_id, missing=missing)
 
 
 def _loads(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import curses
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -92,6 +93,7 @@ class View:
     pids: list[int]
     looks: rows.Looks
     table: list[rows.Row] = field(default_factory=list)
+    failed: list[CannotLook] = field(default_factory=list)
     selected: int = 0  # a PID
     inside: bool = False  # its sheet is shown
     first: int = 0  # of its lines
@@ -103,7 +105,7 @@ class View:
     compact: dict[int, bool] = field(default_factory=dict)
 
     def look(self) -> None:
-        self.table, _ = self.looks.again(self.pids or rows.on_hakmem())
+        self.table, self.failed = self.looks.again(self.pids or rows.on_hakmem())
         self._order()
         if self.inside and self.code:
             self._look_at_sites()
@@ -208,9 +210,17 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"hakmem top: {why}", file=sys.stderr)
         return why.status
     view = View(arguments, pids, rows.Looks(arguments.library))
+    view.look()
+    failed = view.failed if pids else []  # else they ended meanwhile, or are others'
+    for one in failed:
+        print(f"hakmem top: {one}", file=sys.stderr)
+    status = max((one.status for one in failed), default=0)
+    if pids and not view.table:
+        return status
     if not (sys.stdout.isatty() and sys.stdin.isatty()):
-        return _print(view)
+        return _print(view) or status
     os.environ.setdefault("ESCDELAY", "25")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # else curses ends with 1
     with suppress(KeyboardInterrupt):
         try:
             curses.wrapper(_show, view)
@@ -220,7 +230,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(view: View) -> int:
-    view.look()
     with suppress(BrokenPipeError):
         print("\n".join(line.rstrip() for line in view.lines(100)), flush=True)
     return 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -13,6 +16,7 @@ import pytest
 
 from tests.budgets.conftest import Hakmem
 
+Given = Callable[[str], Path]
 EXCEEDED = 122
 LINE = re.compile(r"hakmem run: budgets_plant \(([0-9]+)\): (.*)")
 ALL = ("--max-peak=40M", "--max-leaked", "2000", "--max-allocations=1e5")
@@ -157,6 +161,28 @@ def test_that_nothing_was_checked_is_a_failure(hakmem: Hakmem, plant: Path, tmp_
     done = hakmem("run", "--max-peak=1G", "--junit=all.xml", "sh", "-c", script)
     assert (done.returncode, done.stderr) == (0, "")
     assert read(tmp_path / "all.xml", "true") == {"--max-peak": None}
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_closed_streams(closed: str, hakmem: Hakmem, plant: Path, given: Given) -> None:
+    """What is said there must not be read as what the tracer tells."""
+    for limit, status in ("1G", 0), ("1", EXCEEDED):
+        words = ("/bin/sh", given("--hakmem"), "run", f"--max-peak={limit}", plant, "churn")
+        line = shlex.join(map(str, words))
+        done = subprocess.run(["sh", "-c", f"{line} {closed}"], capture_output=True, timeout=120)
+        assert done.returncode == status, done
+
+
+def test_the_processes_of_another_namespace(hakmem: Hakmem, plant: Path, given: Given) -> None:
+    """In /proc, where the program's number is somebody else's."""
+    apart = ["unshare", "--pid", "--fork", "--kill-child"]
+    if os.geteuid() != 0:
+        apart.insert(1, "--map-root-user")
+    if shutil.which("unshare") is None or subprocess.run([*apart, "true"]).returncode != 0:
+        pytest.skip("PID namespaces are not permitted")
+    words = ("/bin/sh", given("--hakmem"), "run", "--max-peak=1G", plant, "churn")
+    done = subprocess.run([*apart, *map(str, words)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 125 and "another PID namespace" in done.stderr, done
 
 
 def test_junit_of_a_program_that_a_signal_ends(hakmem: Hakmem, plant: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -129,6 +130,14 @@ def test_a_reader_who_has_enough(words: list[str], status: int, built: Built) ->
     assert (done.returncode, done.stderr) == (status, b"")
 
 
+def test_a_file_of_options_that_is_a_pipe(built: Built, tmp_path: Path) -> None:
+    """Nobody writes there."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    done = built("options", "keep_bytes", HAKMEM_CONFIG=str(pipe))
+    assert done.status == 0 and "keep_bytes" in done.out
+
+
 BENCH = ["bench", "--rows", "pair-64", "--rounds", "1", "--scale", "0.001", "--vs", "glibc"]
 THAT_PRINT = [
     [],
@@ -164,6 +173,23 @@ def test_output_that_cannot_be_written(words: list[str], built: Built, tmp_path:
         assert done.returncode == 3, done
         assert reason in done.stderr, done
         assert "Traceback" not in done.stderr and "mistake in hakmem" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [["compare", "glibc", "hakmem"], ["record"]], ids=" ".join)
+def test_no_folder_for_what_is_temporary(words: list[str], built: Built, tmp_path: Path) -> None:
+    """Where no file can be written. That is no mistake in hakmem."""
+    limited = f"ulimit -f 0; {shlex.join([str(built.front), *words])} -- true"
+    done = subprocess.run(
+        ["sh", "-c", limited],
+        env=clean_environment(),
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    assert done.returncode not in (0, 1) and done.stderr.count("\n") == 1, done
+    assert done.stderr.startswith(f"hakmem {words[0]}: ") and "mistake" not in done.stderr
 
 
 def test_two_dashes_are_for_programs(built: Built) -> None:

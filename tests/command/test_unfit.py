@@ -79,6 +79,16 @@ def check(built: Built, words: list[str], program: Path, why: str) -> None:
     assert not list(Path.cwd().glob("*.heap"))
 
 
+def test_the_loader_by_its_own_name(built: Built) -> None:
+    """It is linked as a static program is, and preloads."""
+    program = compiled("gcc")
+    headers = subprocess.run(["readelf", "-l", program], capture_output=True, text=True).stdout
+    loader = headers.partition("interpreter: ")[2].partition("]")[0]
+    done = built("run", "--profile=x.heap", loader, program)
+    assert (done.status, done.out, done.err) == (3, "here\n", "") and Path("x.heap").exists()
+    assert built("doctor", "--", loader, program).status == 0
+
+
 @pytest.mark.parametrize("words", MODES, ids=ids)
 def test_every_mode(words: list[str], built: Built) -> None:
     check(built, words, static(), "it is linked statically")

@@ -166,6 +166,7 @@ def test_fails(made: Made, what: str, ended: int, said: str, status: int, asked:
     made.fails(what, ended, said)
     with sleeper() as pid:
         ended_with, out, err = made("--seconds", 0, "-o", "x.html", pid)
+    said = said if "process" in said else f"process {pid}: {said}"
     assert (ended_with, out, err) == (status, "", f"hakmem profile: {said}\n")
     assert made.asked() == asked and not (made.folder / "x.html").exists()
 

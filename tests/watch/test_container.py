@@ -64,6 +64,25 @@ def test_into_a_container_and_inside(
         assert inside["pid"] == 1 and inside["version"] == from_outside.said["version"]
 
 
+def test_a_process_that_changed_its_root(command: Command, library: Path, tmp_path: Path) -> None:
+    """As many services do once they have loaded what they need: it has files outside."""
+    changes = """
+import os, sys
+os.chroot(sys.argv[1])
+print("ready", flush=True)
+while True:
+    len([bytes(1000) for _ in range(1000)])
+"""
+    apart = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
+    if apart and subprocess.run([*apart, "true"], capture_output=True).returncode:
+        pytest.skip("a process can't change its root here")
+    words = (*apart, "python3", "-c", changes, str(tmp_path))
+    with running(*words, library=library, PYTHONMALLOC="malloc") as process:
+        done = command("profile", "--seconds", "0.5", "--text", process.pid)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "in use" in done.stdout
+
+
 def test_proc_of_another_namespace(command: Command, plant: Process) -> None:
     """A number there names one process in /proc and another one in a call: no order is given."""
     apart = ["unshare", "--pid", "--fork", "--kill-child"]

@@ -82,6 +82,17 @@ def test_what_is_wrong(command: Command, plant: Process) -> None:
     assert done.returncode == 2 and str(plant.pid) in done.stdout
 
 
+@pytest.mark.parametrize("once", [["--once"], []], ids=["once", "no terminal"])
+def test_one_that_has_no_figures(command: Command, plant: Process, once: list[str]) -> None:
+    """This Python process is not on hakmem."""
+    done = command("top", *once, os.getpid())
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"hakmem top: process {os.getpid()}: it does not use hakmem")
+    done = command("top", *once, os.getpid(), plant.pid)
+    assert done.returncode == 1 and str(plant.pid) in done.stdout
+    assert "does not use hakmem" in done.stderr
+
+
 # ---- on a terminal ----
 
 
@@ -154,6 +165,20 @@ def test_on_a_terminal(command: Command, plant: Process, columns: int, lines: in
         screen.shows("processes on hakmem: 1")
         screen.press("q")
         assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("keys", ["q", "\x03"], ids=["q", "Ctrl-C"])
+def test_it_ends(command: Command, plant: Process, keys: str) -> None:
+    with on_screen(command, str(plant.pid), columns=80, lines=24) as (screen, child):
+        screen.shows("processes on hakmem: 1")
+        screen.press(keys)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_screen_without_figures(command: Command) -> None:
+    with on_screen(command, str(os.getpid()), columns=80, lines=24) as (screen, child):
+        screen.shows("does not use hakmem")
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
 
 
 def test_keys_give_orders(command: Command, library: Path) -> None:
