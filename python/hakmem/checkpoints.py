@@ -10,6 +10,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -124,13 +125,22 @@ class Checkpoints:
     def __init__(self, path: Path, processes: Sequence[Process]) -> None:
         """Raises NoIndex."""
         self.path = path
-        try:
-            self.file = numpy().load(path, allow_pickle=False)
-            found = json.loads(self.file["facts"].tobytes())
-        except _DAMAGED as why:
-            raise NoIndex(f"{path}: can't be read; --index makes it anew") from why
-        if found != _facts(processes):
-            raise NoIndex(f"{path}: of another recording; --index makes it anew")
+        with ExitStack() as opened:
+            try:
+                file = opened.enter_context(path.open("rb"))
+                self.file = numpy().load(file, allow_pickle=False)
+                found = json.loads(self.file["facts"].tobytes())
+            except _DAMAGED as why:
+                raise NoIndex(f"{path}: can't be read; --index makes it anew") from why
+            if found != _facts(processes):
+                raise NoIndex(f"{path}: of another recording; --index makes it anew")
+            self.opened = opened.pop_all()
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.opened.close()
 
     def before(self, process: Process, time: int) -> tuple[Live, Seam]:
         """As if all calls up to one that comes before this time had been read. Raises NoIndex."""

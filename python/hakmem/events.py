@@ -16,7 +16,7 @@ from typing import Any
 
 from hakmem import heap_profile
 from hakmem.perf_map import PerfMap
-from hakmem.recording import MORE, PATH, Chunks, Head, NoRecording, Reader, numpy
+from hakmem.recording import MORE, PATH, Chunks, Head, NoRecording, Reader, Words, numpy
 
 ADDRESS_BITS = 44  # of a block, without the lowest 4
 WINDOW = 2**19  # calls at most
@@ -43,10 +43,10 @@ class Part:
 
 @dataclass
 class Late:
-    """A chunk that comes long after others of its time."""
+    """Chunks of a block that come long after others of their time."""
 
-    first: int  # ticks when it was begun
-    chunks: Chunks  # this one
+    first: int  # ticks when the earliest was begun
+    chunks: Chunks  # these
 
 
 @dataclass
@@ -122,7 +122,7 @@ def processes(path: Path) -> tuple[list[Process], bool]:
         elif block.kind == b"SEEN":
             process.looks.append(block.at)
         elif block.kind == b"DONE":
-            process.done = block.facts
+            process.done = {name: one for name, one in block.facts.items() if isinstance(one, int)}
             process.names |= block.facts.get("threads", {})
         elif block.head is not None:
             indices[block.process].add(block.at, block.head)
@@ -179,7 +179,8 @@ class _Index:
         first = int(begun[~late].min(initial=_NEVER))
         process.parts.append(Part(at, head.events, first, late if late.any() else None))
         if late.any():
-            process.late += self._kept(at, late)
+            (whole,) = Reader(process.file).events([at])
+            process.late.append(Late(int(begun[late].min()), _some(whole, late)))
         process.last = max(process.last, int(begun.max(initial=0)))
         if len(chunks.times):
             process.clocks = int(chunks.ticks[-1]), int(chunks.times[-1])
@@ -192,13 +193,6 @@ class _Index:
         while self.recent and self.recent[0][0] < self.events - most:
             self.settled = self.recent.pop(0)[1]
         return self.settled
-
-    def _kept(self, at: int, late: Any) -> Iterator[Late]:
-        np = numpy()
-        (chunks,) = Reader(self.process.file).events([at])
-        for one in np.flatnonzero(late).tolist():
-            begun = int(chunks.ticks[one]) >> self.shift
-            yield Late(begun, _some(chunks, np.arange(len(late)) == one))
 
 
 def _some(chunks: Chunks, which: Any) -> Chunks:
@@ -354,7 +348,9 @@ def last_time(process: Process) -> int:
         events += part.count
     found = process.last - process.begun
     for chunks in Reader(process.file).events(places):
-        found = max(found, int(_calls(process, chunks).time.max(initial=0)))
+        timed, counts = _timed(chunks)
+        time = _times(chunks, timed, counts, process)
+        found = max(found, int(time[chunks.events.kind[timed] != PATH].max(initial=0)))
     return max(found, 0)
 
 
@@ -436,7 +432,7 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
     kind, what = chunks.events.kind, chunks.events.what
     is_path = kind == PATH
     if is_path.any():
-        found = _paths(chunks.events.both, np.flatnonzero(is_path))
+        found = _paths(chunks.events, np.flatnonzero(is_path))
         for when, (number, path) in zip(time[is_path[timed]].tolist(), found, strict=True):
             if number or not _take_lines(process, _text(path), when):
                 process.paths[number] = path
@@ -492,12 +488,26 @@ def read_marks(process: Process) -> list[tuple[float, str]]:
     return [(process.seconds(time), name) for time, name in sorted(process.marks)]
 
 
-def _paths(events: Any, at: Any) -> Iterator[tuple[int, bytes]]:
+def _paths(events: Words, at: Any) -> Iterator[tuple[int, bytes]]:
+    """Those that begin at these events; the rows with their addresses follow each."""
+    for some in range(0, len(at), _PATHS):
+        yield from _some_paths(events, at[some : some + _PATHS])
+
+
+_PATHS = 1024  # at a time: each may say that it has all the rows that follow
+
+
+def _some_paths(events: Words, at: Any) -> Iterator[tuple[int, bytes]]:
     np = numpy()
-    what, when = events[:, 0], events[:, 1]
-    numbers = (what[at] >> 47).tolist()
-    counts = np.minimum(when[at] >> 32, FRAMES).tolist()
-    for begin, number, count in zip((at + 1).tolist(), numbers, counts, strict=True):
-        rows = events[begin : begin + (count + 1) // 2].copy()
-        rows[:, 0] = rows[:, 0] & _ADDRESS | rows[:, 0] >> 47 << 44
-        yield number, rows.tobytes()[: 8 * count]
+    heads = events.part(at).both
+    counts = np.minimum(heads[:, 1] >> 32, FRAMES).astype("i8")
+    rows_of = np.minimum((counts + 1) // 2, len(events) - 1 - at)
+    begins = np.cumsum(rows_of) - rows_of
+    which = np.arange(int(rows_of.sum())) + np.repeat(at + 1 - begins, rows_of)
+    rows = events.part(which).both
+    rows[:, 0] = rows[:, 0] & _ADDRESS | rows[:, 0] >> 47 << ADDRESS_BITS
+    addresses = rows.tobytes()
+    ends = 16 * begins + 8 * np.minimum(counts, 2 * rows_of)
+    numbers = (heads[:, 0] >> 47).tolist()
+    for number, begin, end in zip(numbers, (16 * begins).tolist(), ends.tolist(), strict=True):
+        yield number, addresses[begin:end]
