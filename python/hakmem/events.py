@@ -346,12 +346,13 @@ def last_time(process: Process) -> int:
             break
         places.append(part.at)
         events += part.count
-    found = process.last - process.begun
-    for chunks in Reader(process.file).events(places):
-        timed, counts = _timed(chunks)
-        time = _times(chunks, timed, counts, process)
-        found = max(found, int(time[chunks.events.kind[timed] != PATH].max(initial=0)))
-    return max(found, 0)
+    found = max(process.last - process.begun, 0)
+    if not places:
+        return found
+    chunks = _together(list(Reader(process.file).events(places)))
+    timed, counts = _timed(chunks)
+    time = _times(chunks, timed, counts, process)
+    return max(found, int(time[chunks.events.kind[timed] != PATH].max(initial=0)))
 
 
 @dataclass
@@ -374,20 +375,19 @@ def windows(process: Process, seam: Seam | None = None) -> Iterator[Calls]:
     came = limits[seam.parts - 1] if seam.parts else -_NEVER
     late = sorted((one for one in process.late if one.first >= came), key=lambda one: one.first)
     parts, limits = process.parts[seam.parts :], limits[seam.parts :]
-    waiting = sum(map(len, seam.pool))  # calls that are not ready
+    fresh: list[Chunks] = []
     for part, chunks, limit in zip(parts, _chunks(process, parts), limits, strict=True):
-        pool = seam.pool
-        pool.append(_calls(process, chunks))
+        fresh.append(chunks)
         while late and late[0].first < limit:
-            pool.append(_calls(process, late.pop(0).chunks))
+            fresh.append(late.pop(0).chunks)
         seam.parts += 1
-        if sum(map(len, pool)) < waiting + WINDOW_LEAST and part is not parts[-1]:
+        if sum(len(one.events) for one in fresh) < WINDOW_LEAST and part is not parts[-1]:
             continue
-        calls = _joined(pool)
+        calls = _joined([*seam.pool, _calls(process, _together(fresh))])
+        fresh.clear()
         ready = calls.time < limit - process.begun
         whole = bool(ready.all())
         seam.pool = [] if whole else [calls.part(~ready)]
-        waiting = 0 if whole else len(seam.pool[0])
         *others, last = _cut(calls if whole else calls.part(ready))
         seam.whole = False
         yield from others
@@ -400,6 +400,18 @@ def _chunks(process: Process, parts: Sequence[Part]) -> Iterator[Chunks]:
     read = Reader(process.file).events(part.at for part in parts)
     for part, chunks in zip(parts, read, strict=True):
         yield chunks if part.late is None else _some(chunks, ~part.late)
+
+
+def _together(some: list[Chunks]) -> Chunks:
+    """Chunks of several blocks, one after the other."""
+    if len(some) == 1:
+        return some[0]
+    np = numpy()
+    names = "threads", "counts", "orders", "ticks", "times"
+    columns = (np.concatenate([getattr(one, name) for one in some]) for name in names)
+    planes = np.concatenate([one.events.planes for one in some], axis=1)
+    time = np.concatenate([one.events.time for one in some])
+    return Chunks(*columns, Words(planes, time))
 
 
 def _cut(calls: Calls) -> Iterator[Calls]:

@@ -20,7 +20,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -206,7 +206,8 @@ def _events(payload: bytes) -> Chunks:
     head = _head(payload)
     at = len(payload) - 16 * head.events
     planes = numpy().frombuffer(payload, dtype="u1", offset=at).reshape(16, -1)
-    return replace(head.chunks, events=Words(planes))
+    head.chunks.events = Words(planes)
+    return head.chunks
 
 
 @dataclass

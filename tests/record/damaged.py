@@ -42,6 +42,7 @@ from hakmem import (  # noqa: E402
     trace_text,
     traced,
 )
+from hakmem.live import Live  # noqa: E402
 from hakmem.recording import FIRST_LINE, NoRecording  # noqa: E402
 from tests.record.damages import Damages, Recording, blocks  # noqa: E402
 from tests.record.made import Made  # noqa: E402
@@ -129,16 +130,23 @@ def as_parts_without(path: Path, result: traced.Traced) -> str:
     return f"{list(trace_text.head(part))} {hash(part.curve)} {len(spans)}"
 
 
-def as_replay(path: Path) -> str:
-    made = ops.made(chosen(path))
+def as_replay(process: events.Process) -> str:
+    made = ops.made(process)
     ops.write(made, io.BytesIO())
     assert int(made.counts.sum()) == len(made.ops)
     assert made.parts.min() >= 1
     return f"{len(made.ops)} {made.peak} {made.unknown}"
 
 
-def as_marks(path: Path) -> str:
-    process = chosen(path)
+def as_calls(process: events.Process) -> str:
+    """Each with the block that it has or ends: all later readers begin with that."""
+    live = Live()
+    calls = sum(len(window.calls) for window in live.through(process))
+    assert calls == live.calls and len(live.held) == len(live.table)
+    return f"{calls} {live.unclear} {live.unknown_frees} {live.held}"
+
+
+def as_marks(process: events.Process) -> str:
     looks = [len(blocks) for _, blocks in events.looks(process)]
     return f"{events.read_marks(process)} {looks} {process.names}"
 
@@ -151,7 +159,7 @@ def chosen(path: Path) -> events.Process:
 READERS: dict[Callable[[Path, traced.Traced], str], float] = {
     as_text: 6, as_page: 6, as_part: 0.5, as_parts_without: 0.5, as_whole_page: 0.3,
 }  # fmt: skip
-BY_ITSELF: dict[Callable[[Path], str], float] = {as_replay: 4, as_marks: 1}
+BY_ITSELF: dict[Callable[[events.Process], str], float] = {as_calls: 14, as_replay: 4, as_marks: 1}
 
 
 def said(path: Path, read: Callable[[], str]) -> str:
@@ -172,7 +180,7 @@ def told(path: Path) -> str:
         whole(path, result)
         return "\n".join(said(path, lambda one=one: one(path, result)) for one in READERS)
 
-    others = (said(path, lambda one=one: one(path)) for one in BY_ITSELF)
+    others = (said(path, lambda one=one: one(chosen(path))) for one in BY_ITSELF)
     return "\n".join([said(path, read), *others])
 
 
@@ -223,6 +231,7 @@ SETTINGS = (
     (5, 9, 2**19, 20, 8, 1),
 )
 # And how many calls they have, how often what is there is written, and their seeds.
+OFTEN = 3, 3, 1, 1  # is each of them damaged
 CALLS = (4, 0.1, 0), (16, 0.1, 1), (40, 0.5, 9), (40, 0.5, 8)
 
 
@@ -307,7 +316,7 @@ class Damager:
 
     def one(self) -> None:
         chance = self.chance
-        which = chance.choice(self.sound)
+        (which,) = chance.choices(self.sound, OFTEN)
         set_up(which.settings)
         if chance.random() < 0.06:
             self.kind = "index"
@@ -321,12 +330,12 @@ class Damager:
     def _read(self, which: Sound) -> None:
         try:
             found, cut = events.recordings([self.file])
-            first = first_pass(found, cut)
             process = events.chosen(found, None, self.file)
         except NoRecording as why:
             self._refused(why)
             return
         if self.kind in CHECKED:
+            first = first_pass(found, cut)
             assert first in which.first or self.kind == "length"
             if first in which.first and self.chance.random() > READ_ON:
                 self.reached["known after the first pass"] += 1
@@ -337,7 +346,7 @@ class Damager:
             some = READERS | BY_ITSELF
             (reader,) = self.chance.choices(list(some), list(some.values()))
             if reader in BY_ITSELF:
-                reader(self.file)
+                reader(process)
             else:
                 result = traced.traced(process)
                 whole(self.file, result)

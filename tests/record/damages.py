@@ -3,6 +3,7 @@ what lies behind the checks is reached: the columns of chunks, events, facts in 
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import struct
@@ -298,7 +299,7 @@ class Damages:
             elif chance.random() < 0.5 and type(place[key]) is int:
                 place[key] = self._number(64, abs(place[key]))
             else:
-                place[key] = chance.choice(_VALUES)
+                place[key] = copy.deepcopy(chance.choice(_VALUES))
             if not isinstance(facts, dict) or not facts:
                 break
         content = json.dumps(facts)
