@@ -26,8 +26,9 @@ LATE_A_THREAD = 1024
 LAST = 2**19  # events that a ring has
 FRAMES = 510  # of a path, at most
 PACKED = 7  # bytes of text in an address
+PATHS_MOST = 2**17  # call paths of a process
 _ADDRESS = 2**ADDRESS_BITS - 1
-_ADDRESS_SPACE = 2**47
+ADDRESS_SPACE = 2**47
 _NEVER = 2**63 - 1
 
 
@@ -407,11 +408,13 @@ def _together(some: list[Chunks]) -> Chunks:
     if len(some) == 1:
         return some[0]
     np = numpy()
-    names = "threads", "counts", "orders", "ticks", "times"
-    columns = (np.concatenate([getattr(one, name) for one in some]) for name in names)
+    threads, counts, orders, ticks, times = (
+        np.concatenate([getattr(one, name) for one in some])
+        for name in ("threads", "counts", "orders", "ticks", "times")
+    )
     planes = np.concatenate([one.events.planes for one in some], axis=1)
     time = np.concatenate([one.events.time for one in some])
-    return Chunks(*columns, Words(planes, time))
+    return Chunks(threads, counts, orders, ticks, times, Words(planes, time))
 
 
 def _cut(calls: Calls) -> Iterator[Calls]:
@@ -463,7 +466,7 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
         extra[at] = what[more]
         size[at] |= chunks.events.time[more].astype("i8") << 32
     what = what[call]
-    if len(more) and (size[what & _ADDRESS != 0] & -_ADDRESS_SPACE != 0).any():
+    if len(more) and (size[what & _ADDRESS != 0] & -ADDRESS_SPACE != 0).any():
         raise NoRecording(f"{process.file}: damaged: it has a block that no address space holds")
     return Calls(what, extra, size, time, thread)
 

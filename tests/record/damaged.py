@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
@@ -43,8 +43,8 @@ from hakmem import (  # noqa: E402
     traced,
 )
 from hakmem.live import Live  # noqa: E402
-from hakmem.recording import FIRST_LINE, NoRecording  # noqa: E402
-from tests.record.damages import Damages, Recording, blocks  # noqa: E402
+from hakmem.recording import FIRST_LINE, NoRecording, numpy  # noqa: E402
+from tests.record.damages import Damages, Recording, altered  # noqa: E402
 from tests.record.made import Made  # noqa: E402
 
 SECONDS = 5  # of processor time that no input may take
@@ -72,42 +72,60 @@ def first_pass(found: list[events.Process], cut: list[Path]) -> str:
     return "\n".join(lines)
 
 
-def whole(path: Path, result: traced.Traced) -> None:
+def figures(process: events.Process) -> traced.Traced:
+    result = traced.traced(process)
     assert result.peak >= result.left
     assert result.left >= 0 and result.left_blocks >= 0
     assert result.blocks >= result.left_blocks and result.calls >= 0
-    del path
+    return result
 
 
-def as_text(_: Path, result: traced.Traced) -> str:
+def as_calls(process: events.Process) -> str:
+    """Each with the block that it has or ends: all other readers begin with that."""
+    live = Live()
+    calls = sum(len(window.calls) for window in live.through(process))
+    assert calls == live.calls and len(live.held) == len(live.table)
+    return f"{calls} {live.unclear} {live.unknown_frees} {live.held}"
+
+
+def as_text(process: events.Process) -> str:
+    result = figures(process)
     lines = [*trace_text.notes(result), *trace_text.head(result), str(hash(result.curve))]
     lines += trace_text.plain(trace_text.processes([result]))
     lines += [*trace_text.plain(trace_text.lifetimes([result])), str(result.profile.sites)]
     return "\n".join(lines)
 
 
-def as_page(_: Path, result: traced.Traced) -> str:
+def as_page(process: events.Process) -> str:
+    result = figures(process)
     paths = trace_page.paths(result)
     assert sum(sum(path.changes[4::5]) for path in paths) == result.left
     return str(paths)
 
 
-def as_whole_page(_: Path, result: traced.Traced) -> str:
+def as_whole_page(process: events.Process) -> str:
+    """With names."""
+    result = figures(process)
     paths = trace_page.paths(result)
-    calls = trace_page.calls(result.process, paths) | result.profile.calls
+    calls = trace_page.calls(process, paths) | result.profile.calls
     names = symbols.all_located([(result.profile, calls)], debug_dirs=(), servers=False)
     made = trace_page.page([trace_page.Part(result, paths, names[0])], "damaged", [], [])
-    return str(len(made) > 0)
+    assert made.endswith("</html>\n")
+    return str(len(calls))
 
 
-def as_part(path: Path, result: traced.Traced) -> str:
-    """The middle of it, with an index, which is written beside the file."""
-    process = chosen(path)
-    found, _ = events.recordings([path])
-    index = checkpoints.beside(path)
-    with checkpoints.Index(index, found) as written:
-        assert traced.traced(process, index=written).curve == result.curve
-    return part_of(path, result.process.since, result.seconds)
+def as_part(process: events.Process) -> str:
+    """The middle of it, with an index, which is written beside the file, and without."""
+    file = process.file
+    found, _ = events.recordings([file])
+    with checkpoints.Index(checkpoints.beside(file), found) as written:
+        result = traced.traced(events.chosen(found, None, file), index=written)
+    since, seconds = process.since, result.seconds
+    bounds = since + seconds / 3, since + seconds / 2
+    plain = traced.traced(process, part=bounds)
+    part = part_of(file, since, seconds)
+    assert part == _part_said(plain)
+    return part
 
 
 def part_of(path: Path, since: float, seconds: float) -> str:
@@ -115,19 +133,18 @@ def part_of(path: Path, since: float, seconds: float) -> str:
     process = events.chosen(found, None, path)
     bounds = since + seconds / 3, since + seconds / 2
     with checkpoints.Checkpoints(checkpoints.beside(path), found) as known:
-        result = traced.traced(process, part=bounds, checkpoints=known)
+        return _part_said(traced.traced(process, part=bounds, checkpoints=known))
+
+
+def _part_said(result: traced.Traced) -> str:
     assert result.peak >= result.left >= 0
     return f"{list(trace_text.head(result))} {hash(result.curve)} {result.profile.sites}"
 
 
-def as_parts_without(path: Path, result: traced.Traced) -> str:
-    """The same without an index, and spans."""
-    process = chosen(path)
-    since, seconds = process.since, result.seconds
-    bounds = since + seconds / 3, since + seconds / 2
-    part = traced.traced(process, part=bounds)
-    spans = traced.traced(chosen(path), [(since, since + seconds / 2), bounds]).spans
-    return f"{list(trace_text.head(part))} {hash(part.curve)} {len(spans)}"
+def as_spans(process: events.Process) -> str:
+    since, seconds = process.since, events.last_time(process) * process.scale / 1e9
+    asked = [(since, since + seconds / 2), (since + seconds / 3, since + seconds)]
+    return str([span.profile.sites for span in traced.traced(process, asked).spans])
 
 
 def as_replay(process: events.Process) -> str:
@@ -138,16 +155,8 @@ def as_replay(process: events.Process) -> str:
     return f"{len(made.ops)} {made.peak} {made.unknown}"
 
 
-def as_calls(process: events.Process) -> str:
-    """Each with the block that it has or ends: all later readers begin with that."""
-    live = Live()
-    calls = sum(len(window.calls) for window in live.through(process))
-    assert calls == live.calls and len(live.held) == len(live.table)
-    return f"{calls} {live.unclear} {live.unknown_frees} {live.held}"
-
-
 def as_marks(process: events.Process) -> str:
-    looks = [len(blocks) for _, blocks in events.looks(process)]
+    looks = [len(some) for _, some in events.looks(process)]
     return f"{events.read_marks(process)} {looks} {process.names}"
 
 
@@ -155,33 +164,29 @@ def chosen(path: Path) -> events.Process:
     return events.chosen(events.recordings([path])[0], None, path)
 
 
-# How often, beside what is always read.
-READERS: dict[Callable[[Path, traced.Traced], str], float] = {
-    as_text: 6, as_page: 6, as_part: 0.5, as_parts_without: 0.5, as_whole_page: 0.3,
+# How often each reads an input.
+READERS: dict[Callable[[events.Process], str], float] = {
+    as_calls: 14, as_text: 6, as_page: 6, as_replay: 4, as_marks: 1, as_part: 0.5, as_spans: 0.5,
+    as_whole_page: 0.3,
 }  # fmt: skip
-BY_ITSELF: dict[Callable[[events.Process], str], float] = {as_calls: 14, as_replay: 4, as_marks: 1}
 
 
-def said(path: Path, read: Callable[[], str]) -> str:
+def said(path: Path, reader: Callable[[events.Process], str]) -> str:
     """All else that is raised is a defect."""
     try:
-        return read()
+        return reader(chosen(path))
     except NoRecording as why:
-        line = str(why)
-        assert "\n" not in line and (str(path) in line or "allocated nothing" in line), line
-        return f"error: {line}"
+        assert is_clear(str(why), path), why
+        return f"error: {why}"
+
+
+def is_clear(line: str, path: Path) -> bool:
+    return "\n" not in line and (str(path) in line or "allocated nothing" in line)
 
 
 def told(path: Path) -> str:
-    """Of `traced`, and of all readers."""
-
-    def read() -> str:
-        result = traced.traced(chosen(path))
-        whole(path, result)
-        return "\n".join(said(path, lambda one=one: one(path, result)) for one in READERS)
-
-    others = (said(path, lambda one=one: one(chosen(path))) for one in BY_ITSELF)
-    return "\n".join([said(path, read), *others])
+    """By all readers."""
+    return "\n".join(said(path, reader) for reader in READERS)
 
 
 # ---- limits ----
@@ -217,9 +222,10 @@ class Sound:
     settings: tuple[int, ...]
     first: set[str]
     told: set[str]
-    index: bytes  # and of which span
-    since: float
+    index: bytes
+    since: float  # of which part is asked
     seconds: float
+    part: str  # what is said of it
 
 
 # Small ones reach what large recordings reach: a checkpoint after so many calls, parts of the
@@ -283,14 +289,11 @@ class Damager:
         self.reached: Counter[str] = Counter()
         self.kind = ""
         self.sound = [
-            self._sound(settings, *calls)
-            for settings, calls in zip(SETTINGS, CALLS, strict=True)
+            self._sound(settings, *calls) for settings, calls in zip(SETTINGS, CALLS, strict=True)
         ]
         self.others = [one.recording for one in self.sound]
 
-    def _sound(
-        self, settings: tuple[int, ...], calls: int, often: float, seed: int
-    ) -> Sound:
+    def _sound(self, settings: tuple[int, ...], calls: int, often: float, seed: int) -> Sound:
         set_up(settings)
         recording = Recording(sound(self.file, seed, calls, often))
         first, all_told = set(), set()
@@ -302,24 +305,24 @@ class Damager:
                 self.file.write_bytes(recording.data[:end] + more)
                 found, cut = events.recordings([self.file])
                 first.add(first_pass(found, cut))
-                all_told.add(told(self.file))
+            all_told.add(told(self.file))
         self.file.write_bytes(recording.data)
         process = chosen(self.file)
         result = traced.traced(process)
         assert bool(process.late) == (settings[4] < 2**20)
         assert calls < 16 or (result.left and result.temporary and result.threads > 1)
         assert calls < 16 or (len(result.marks) == 1 and result.profile.scripts)
-        as_part(self.file, result)
+        part = as_part(chosen(self.file))
         index = checkpoints.beside(self.file).read_bytes()
         since, seconds = result.process.since, result.seconds
-        return Sound(recording, settings, first, all_told, index, since, seconds)
+        return Sound(recording, settings, first, all_told, index, since, seconds, part)
 
     def one(self) -> None:
         chance = self.chance
         (which,) = chance.choices(self.sound, OFTEN)
         set_up(which.settings)
         if chance.random() < 0.06:
-            self.kind = "index"
+            self.kind = chance.choice(("index", "forged index"))
             self._index(which)
             return
         self.kind, data = self.damages.one(which.recording, self.others)
@@ -343,31 +346,26 @@ class Damager:
         if self.kind in ("cut", "flip") and self.chance.random() < 0.1:
             assert told(self.file) in which.told
         try:
-            some = READERS | BY_ITSELF
-            (reader,) = self.chance.choices(list(some), list(some.values()))
-            if reader in BY_ITSELF:
-                reader(process)
-            else:
-                result = traced.traced(process)
-                whole(self.file, result)
-                reader(self.file, result)
+            (reader,) = self.chance.choices(list(READERS), list(READERS.values()))
+            reader(process)
             self.reached[f"read {reader.__name__}"] += 1
         except NoRecording as why:
             self._refused(why)
 
     def _refused(self, why: NoRecording) -> None:
-        line = str(why)
-        assert "\n" not in line and (str(self.file) in line or "allocated nothing" in line), line
+        assert is_clear(str(why), self.file), why
         self.reached["refused"] += 1
 
     def _index(self, which: Sound) -> None:
         """The recording is sound, and what is beside it is damaged."""
         chance = self.chance
         self.file.write_bytes(which.recording.data)
-        checkpoints.beside(self.file).write_bytes(damaged_index(which.index, chance))
+        way = forged_index if self.kind == "forged index" else damaged_index
+        checkpoints.beside(self.file).write_bytes(way(which.index, chance))
         with limited():
             try:
-                part_of(self.file, which.since, which.seconds)
+                part = part_of(self.file, which.since, which.seconds)
+                assert part == which.part or self.kind == "forged index"
                 self.reached["index read"] += 1
             except checkpoints.NoIndex as why:
                 assert "\n" not in str(why) and str(self.file) in str(why)
@@ -379,7 +377,7 @@ class Damager:
         settings = [checkpoints.EACH_CALLS, moments.PARTS, events.WINDOW, events.WINDOW_LEAST]
         settings += [events.LATE, events.LATE_A_THREAD]
         kept.write_bytes(self.file.read_bytes())
-        if self.kind == "index":
+        if "index" in self.kind:
             shutil.copy(checkpoints.beside(self.file), checkpoints.beside(kept))
         kept.with_suffix(".json").write_text(json.dumps(settings))
         return kept
@@ -404,6 +402,40 @@ def damaged_index(data: bytes, chance: random.Random) -> bytes:
             width = chance.choice((1, 2, 4))
             made[at : at + width] = struct.pack("<Q", chance.getrandbits(64))[:width]
     return bytes(made)
+
+
+def forged_index(data: bytes, chance: random.Random) -> bytes:
+    """An array of it is another, or is missing, and all checks are right."""
+    with numpy().load(io.BytesIO(data)) as file:
+        arrays = {name: file[name] for name in file.files}
+    for _ in range(chance.choice((1, 1, 2))):
+        name = chance.choice([one for one in arrays if one != "facts"] or ["facts"])
+        arrays[name] = _forged(arrays[name], name.endswith("/facts"), chance)
+        if chance.random() < 0.05:
+            del arrays[name]
+    made = io.BytesIO()
+    numpy().savez(made, **arrays)
+    return made.getvalue()
+
+
+def _forged(array: Any, is_text: bool, chance: random.Random) -> Any:
+    np = numpy()
+    if is_text:
+        return np.frombuffer(altered(array.tobytes(), chance), "u1")
+    array = array.copy()
+    kind = chance.randrange(8)
+    if kind < 5 and array.ndim == 1 and array.size:
+        where = chance.randrange(array.size)
+        near = int(array[where]) + chance.choice((-1, 1, 100))
+        value = chance.choice((near, near, 0, -1, 2**20, 2**31, 2**44, 2**47, 2**63 - 1))
+        array[where] = np.array([value % 2**64], "u8").astype("i8").astype(array.dtype)[0]
+    elif kind == 5 and array.ndim == 1:
+        array = array[: chance.randrange(array.size + 1)]
+    elif kind == 6:
+        array = array.astype(chance.choice(("u1", "f8", "i4", "u8", "U3")))
+    else:
+        array = np.resize(array, chance.choice(((), (3,), (2, 2), (0,), (array.size + 1,))))
+    return array
 
 
 def again(files: list[Path]) -> int:
@@ -457,7 +489,9 @@ def main() -> int:
                 damager.one()
             except BaseException as why:
                 kept = damager.keep(f"damaged-{given.seed}-{number}.recording")
-                print(f"input {number} of seed {given.seed}: {kept}: {_where(why)}", file=sys.stderr)
+                print(
+                    f"input {number} of seed {given.seed}: {kept}: {_where(why)}", file=sys.stderr
+                )
                 failed += 1
                 if not given.keep_on or isinstance(why, KeyboardInterrupt):
                     raise

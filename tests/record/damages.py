@@ -21,11 +21,13 @@ _CHUNK, _EVENT = 32, 16  # bytes
 KINDS = b"PROC", b"MAPS", b"SEEN", b"EVTS", b"DONE"
 _NUMBERS = (0, 1, 2, 7, 15, 16, 255, 2**16, 2**20, 2**31 - 1, 2**31, 2**32 - 1, 2**44 - 1, 2**47,
             2**62, 2**63 - 1, 2**63, 2**64 - 1)  # fmt: skip
-_VALUES = (None, True, -1, 0, 1, 33, 2**31, 2**63 - 1, 2**63, 2**64, 10**400, 0.5, -1.5, 1e308,
+_VALUES: tuple[Any, ...] = (
+           None, True, -1, 0, 1, 33, 2**31, 2**63 - 1, 2**63, 2**64, 10**400, 0.5, -1.5, 1e308,
            float("nan"), float("inf"), "", "x", "\0", "\n", "\x1b[2J", "\ud800", "x" * 3000, "/a/b",
-           [], [[]], [0], [[16, 1]], [[-1, 2**70]], [[16]], {}, {"1": "a"}, {"a": None})  # fmt: skip
-_TEXTS = (b"\n", b"\n\n", b" ", b"-", b"ffffffffffffffff", b"0-0 r-xp 0 0 0 /a\n", b"\\012", b"\xff",
-          b" (deleted)", b"# build-id 0 00\n", b"9" * 30, b'"', b"[", b"{", b"\\ud800",
+           [], [[]], [0], [[16, 1]], [[-1, 2**70]], [[16]], {}, {"1": "a"},
+           {"a": None})  # fmt: skip
+_TEXTS = (b"\n", b"\n\n", b" ", b"-", b"ffffffffffffffff", b"0-0 r-xp 0 0 0 /a\n", b"\\012",
+          b"\xff", b" (deleted)", b"# build-id 0 00\n", b"9" * 30, b'"', b"[", b"{", b"\\ud800",
           b"[python:a.py:1:f]", b"1e999", b"NaN")  # fmt: skip
 
 
@@ -38,6 +40,45 @@ def blocks(data: bytes) -> list[bytes]:
         found.append(data[at : at + length])
         at += length
     return found
+
+
+def number(bits: int, now: int, chance: random.Random) -> int:
+    """One at a bound, or near the one that is there."""
+    near = now + chance.choice((-1, 1, -4, 4, 1000, -(2**20), 2**40, now))
+    found: int = chance.choice((*_NUMBERS, near, near, near))
+    return found % (1 << bits)
+
+
+def altered(content: bytes, chance: random.Random) -> bytes:
+    """A value of JSON is another, is missing, or is there too much."""
+    facts = json.loads(content)
+    if not isinstance(facts, dict):
+        return content
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        place: Any = facts
+        key = chance.choice(list(place) or ["process"])
+        while isinstance(place.get(key) if isinstance(place, dict) else place[key], dict | list):
+            inner = place[key]
+            if not inner or chance.random() < 0.3:
+                break
+            place = inner
+            key = (
+                chance.choice(list(place))
+                if isinstance(place, dict)
+                else chance.randrange(len(place))
+            )
+        if chance.random() < 0.15:
+            del place[key]
+        elif chance.random() < 0.5 and type(place[key]) is int:
+            place[key] = number(64, abs(place[key]), chance)
+        else:
+            place[key] = copy.deepcopy(chance.choice(_VALUES))
+        if not isinstance(facts, dict) or not facts:
+            break
+    text = json.dumps(facts)
+    if chance.random() < 0.05:
+        text = chance.choice(("[" * 9999, "9" * 5000, "", "null", "[]", text[:-1]))
+    return text.encode()
 
 
 class Recording:
@@ -149,7 +190,7 @@ class Damages:
     # ---- the check of what a block has is right ----
 
     def _block(self, kind: bytes, content: bytes) -> bytes:
-        packed = self.packer.compress(content)
+        packed: bytes = self.packer.compress(content)
         return _HEAD.pack(kind, len(packed), zlib.crc32(packed)) + packed
 
     def _with(self, of: Recording, at: int, content: bytes) -> bytes:
@@ -193,9 +234,7 @@ class Damages:
         return self._with(of, at, bytes(content))
 
     def _number(self, bits: int, now: int) -> int:
-        chance = self.chance
-        near = now + chance.choice((-1, 1, -4, 4, 1000, -(2**20), 2**40, now))
-        return int(chance.choice((*_NUMBERS, near, near, near))) % 2**bits
+        return number(bits, now, self.chance)
 
     def columns(self, of: Recording, _: object) -> bytes:
         """What is said of chunks. Mostly the number of events stays."""
@@ -235,7 +274,7 @@ class Damages:
         np, chance = numpy(), self.chance
         at = self._any(of, b"EVTS")
         content = of.contents[at]
-        process, count, events = struct.unpack_from("<III", content)
+        (count,) = struct.unpack_from("<I", content, 4)
         head, rest = content[: 12 + _CHUNK * count], content[12 + _CHUNK * count :]
         words = np.frombuffer(rest, "u1").reshape(_EVENT, -1).T.copy().view("<u8")
         counts = np.frombuffer(head, "<u4", count, 12 + 4 * count).copy()
@@ -270,42 +309,16 @@ class Damages:
             else:
                 words = np.delete(words, one, axis=0)
                 counts[whose] -= 1
-            head = bytearray(head)
-            struct.pack_into("<I", head, 8, len(words))
-            head[12 + 4 * count : 12 + 8 * count] = counts.tobytes()
+            head = head[:8] + struct.pack("<I", len(words)) + head[12 : 12 + 4 * count]
+            head += counts.tobytes() + content[len(head) + 4 * count : 12 + _CHUNK * count]
         planes = np.ascontiguousarray(words).view("u1").reshape(-1, _EVENT).T.tobytes()
-        return self._with(of, at, bytes(head) + planes)
+        return self._with(of, at, head + planes)
 
     def facts(self, of: Recording, _: object) -> bytes:
         """A value of JSON is another, is missing, or is there too much."""
         chance = self.chance
         at = self._any(of, *(one for one in KINDS if one != b"EVTS"))
-        facts = json.loads(of.contents[at])
-        for _ in range(chance.choice((1, 1, 2, 4))):
-            place: Any = facts
-            key = chance.choice(list(place) or ["process"])
-            while isinstance(place.get(key) if isinstance(place, dict) else place[key], dict | list):
-                inner = place[key]
-                if not inner or chance.random() < 0.3:
-                    break
-                place = inner
-                key = (
-                    chance.choice(list(place))
-                    if isinstance(place, dict)
-                    else chance.randrange(len(place))
-                )
-            if chance.random() < 0.15:
-                del place[key]
-            elif chance.random() < 0.5 and type(place[key]) is int:
-                place[key] = self._number(64, abs(place[key]))
-            else:
-                place[key] = copy.deepcopy(chance.choice(_VALUES))
-            if not isinstance(facts, dict) or not facts:
-                break
-        content = json.dumps(facts)
-        if chance.random() < 0.05:
-            content = chance.choice(("[" * 9999, "9" * 5000, "", "null", "[]", content[:-1]))
-        return self._with(of, at, content.encode())
+        return self._with(of, at, altered(of.contents[at], chance))
 
     def text(self, of: Recording, _: object) -> bytes:
         """Of facts, mostly of mappings."""
@@ -324,15 +337,17 @@ class Damages:
         at = chance.randrange(len(of.blocks))
         size = 2 ** chance.choice((16, 18, 20, 22, 26))
         if of.kinds[at] == b"EVTS" and chance.random() < 0.7:
-            process, count, events = struct.unpack_from("<III", of.contents[at])
+            (process,) = struct.unpack_from("<I", of.contents[at])
             if chance.random() < 0.5:  # many chunks that have nothing
                 more = size // _CHUNK
                 head = struct.pack("<III", process, more, 0)
                 return self._with(of, at, head + bytes(_CHUNK * more))
             counts = struct.pack("<III", process, 1, size // _EVENT)
             counts += struct.pack("<IIQQQ", 1, size // _EVENT, 0, 10**6, 0)
-            content = counts + bytes(size // _EVENT) * 5 + bytes([chance.randrange(128)]) * (
-                size // _EVENT
+            content = (
+                counts
+                + bytes(size // _EVENT) * 5
+                + bytes([chance.randrange(128)]) * (size // _EVENT)
             )
             return self._with(of, at, content + bytes(size // _EVENT) * 10)
         what = chance.choice((b"[],", b"0", b" ", b'"a",', b"\0", b"[[[],0],"))
