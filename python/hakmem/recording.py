@@ -243,7 +243,10 @@ def _check(kind: bytes, facts: Any) -> None:
         if type(facts[name]) is not int or not 0 <= facts[name] < 2**63:
             raise ValueError
     if kind == b"PROC":
-        if facts["tick_shift"] > 32 or not all(type(word) is str for word in facts["command"]):
+        command = facts["command"]
+        if type(command) is not list or not all(type(word) is str for word in command):
+            raise ValueError
+        if facts["tick_shift"] > 32:
             raise ValueError
         for name in "started", "begun":
             when = facts.get(name, 0)

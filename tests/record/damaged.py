@@ -232,12 +232,12 @@ class Sound:
 # curve, windows, and chunks that come late.
 SETTINGS = (
     (10, 3, 2**19, 2**18, 2**20, 1024),
-    (7, 6, 12, 8, 2**20, 1024),
-    (12, 2, 2**19, 2**18, 16, 1),
+    (7, 2, 2**19, 2**18, 2**20, 1024),
+    (12, 6, 12, 8, 16, 1),
     (5, 9, 2**19, 20, 8, 1),
 )
 # And how many calls they have, how often what is there is written, and their seeds.
-OFTEN = 3, 3, 1, 1  # is each of them damaged
+OFTEN = 5, 3, 1, 1  # is each of them damaged
 CALLS = (4, 0.1, 0), (16, 0.1, 1), (40, 0.5, 9), (40, 0.5, 8)
 
 

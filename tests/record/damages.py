@@ -9,6 +9,7 @@ import random
 import struct
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -51,7 +52,9 @@ def number(bits: int, now: int, chance: random.Random) -> int:
 
 def altered(content: bytes, chance: random.Random) -> bytes:
     """A value of JSON is another, is missing, or is there too much."""
-    facts = json.loads(content)
+    facts: Any = None
+    with suppress(ValueError, RecursionError):  # it was altered before
+        facts = json.loads(content)
     if not isinstance(facts, dict):
         return content
     for _ in range(chance.choice((1, 1, 2, 4))):
