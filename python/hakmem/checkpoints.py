@@ -17,6 +17,7 @@ from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 from hakmem.events import ADDRESS_BITS, ADDRESS_SPACE, PATHS_MOST, Calls, Process, Seam, calls_of
+from hakmem.heap_profile import NoProfile, mappings
 from hakmem.live import Held, Live
 from hakmem.recording import numpy
 
@@ -26,7 +27,7 @@ EACH_BLOCKS = 16  # and after so many times as many as it has blocks
 _FORMAT = 2
 # What reading a damaged file raises: of zipfile, of numpy, of JSON that has other things.
 _DAMAGED = (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error, NotImplementedError,
-            RuntimeError, struct.error, TypeError, AttributeError, OverflowError,
+            RuntimeError, NoProfile, struct.error, TypeError, AttributeError, OverflowError,
             MemoryError)  # fmt: skip
 _STEPS = "grain", "time"  # of blocks, as differences
 _BLOCKS = [field.name for field in fields(Held)]
@@ -156,6 +157,22 @@ def _check(blocks: dict[str, Any], seam: Seam, live: Live, threads: int, process
             raise ValueError
 
 
+def _check_facts(facts: Any) -> None:
+    """Likewise what JSON has. Raises ValueError, NoProfile, and what _DAMAGED has."""
+    texts = [*facts["maps"].items(), *facts["names"].items()]
+    mappings(list(facts["maps"].values()), 1, "")
+    numbers = [*facts["threads"], *facts["paths"], *(time for time, _ in facts["marks"])]
+    numbers += [time for time in facts["first"] if time is not None]
+    rightly = (
+        all(type(name) is type(text) is str for name, text in texts)
+        and all(type(name) is str for _, name in facts["marks"])
+        and all(type(number) is int and abs(number) < 2**63 for number in numbers)
+        and len(set(facts["threads"])) == len(facts["threads"])
+    )
+    if not rightly:
+        raise ValueError
+
+
 class Checkpoints:
     """Those of a file."""
 
@@ -215,14 +232,18 @@ class Checkpoints:
             columns = [self._array(f"{name}/pool/{at}/{one}", most) for one in _CALLS]
             seam.pool.append(Calls(*columns))
         facts = json.loads(self.file[f"{process.number}/facts"].tobytes())
+        _check_facts(facts)
         _check(blocks, seam, live, len(facts["threads"]), process)
         live.table.put(blocks.pop("grain").astype("u8"), Held(**blocks))
         paths = facts["paths"]
-        lengths = self.file[f"{process.number}/lengths"]
-        addresses = np.split(self.file[f"{process.number}/paths"], np.cumsum(lengths)[:-1])
-        process.maps, process.names = facts["maps"], facts["names"]
+        lengths = self._array(f"{process.number}/lengths", most)
+        addresses = self._array(f"{process.number}/paths", 2 * most)
+        if addresses.dtype != "<u8" or (lengths < 0).any() or lengths.sum() != len(addresses):
+            raise ValueError
+        every = np.split(addresses, np.cumsum(lengths)[:-1])
+        first = dict(zip(paths, facts["first"], strict=True))
+        process.paths = {path: some.tobytes() for path, some in zip(paths, every, strict=True)}
+        process.first, process.maps, process.names = first, facts["maps"], facts["names"]
         process.threads = {thread: place for place, thread in enumerate(facts["threads"])}
         process.marks = dict.fromkeys((time, name) for time, name in facts["marks"])
-        process.first = dict(zip(paths, facts["first"], strict=True))
-        process.paths = {path: some.tobytes() for path, some in zip(paths, addresses, strict=True)}
         return live, seam

@@ -114,6 +114,9 @@ def as_whole_page(process: events.Process) -> str:
     return str(len(calls))
 
 
+LATE_PART = 0.8, 0.95  # of the time: there are checkpoints before it
+
+
 def as_part(process: events.Process) -> str:
     """The middle of it, with an index, which is written beside the file, and without."""
     file = process.file
@@ -121,7 +124,7 @@ def as_part(process: events.Process) -> str:
     with checkpoints.Index(checkpoints.beside(file), found) as written:
         result = traced.traced(events.chosen(found, None, file), index=written)
     since, seconds = process.since, result.seconds
-    bounds = since + seconds / 3, since + seconds / 2
+    bounds = since + LATE_PART[0] * seconds, since + LATE_PART[1] * seconds
     plain = traced.traced(process, part=bounds)
     part = part_of(file, since, seconds)
     assert part == _part_said(plain)
@@ -131,7 +134,7 @@ def as_part(process: events.Process) -> str:
 def part_of(path: Path, since: float, seconds: float) -> str:
     found, _ = events.recordings([path])
     process = events.chosen(found, None, path)
-    bounds = since + seconds / 3, since + seconds / 2
+    bounds = since + LATE_PART[0] * seconds, since + LATE_PART[1] * seconds
     with checkpoints.Checkpoints(checkpoints.beside(path), found) as known:
         return _part_said(traced.traced(process, part=bounds, checkpoints=known))
 
@@ -313,6 +316,9 @@ class Damager:
         assert calls < 16 or (result.left and result.temporary and result.threads > 1)
         assert calls < 16 or (len(result.marks) == 1 and result.profile.scripts)
         part = as_part(chosen(self.file))
+        if settings[2] < 100:
+            with numpy().load(checkpoints.beside(self.file)) as arrays:
+                assert arrays["0/ends"][0] < LATE_PART[0] * result.seconds * 1e9 / process.scale
         index = checkpoints.beside(self.file).read_bytes()
         since, seconds = result.process.since, result.seconds
         return Sound(recording, settings, first, all_told, index, since, seconds, part)
