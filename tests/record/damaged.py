@@ -24,7 +24,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -444,7 +444,7 @@ def _forged(array: Any, is_text: bool, chance: random.Random) -> Any:
     return array
 
 
-def again(files: list[Path]) -> int:
+def again(files: list[Path]) -> None:
     """Such as failed once."""
     with tempfile.TemporaryDirectory(prefix="hakmem-damaged-") as folder:
         for file in files:
@@ -455,14 +455,11 @@ def again(files: list[Path]) -> int:
             with limited():
                 if beside.exists():
                     shutil.copy(beside, folder)
-                    try:
+                    with suppress(checkpoints.NoIndex):
                         result = traced.traced(chosen(path))
-                        print(part_of(path, result.process.since, result.seconds)[:70])
-                    except checkpoints.NoIndex as why:
-                        print(why)
-                    continue
-                print(f"{file.name}: {told(path).splitlines()[0][:70]}")
-    return 0
+                        part_of(path, result.process.since, result.seconds)
+                else:
+                    told(path)
 
 
 def _where(why: BaseException) -> str:
@@ -481,9 +478,9 @@ def main() -> int:
     parser.add_argument("--again", type=Path, nargs="+", default=[])
     given = parser.parse_args()
     set_limits()
+    again(given.again or sorted(CORPUS.glob("*.recording")))
     if given.again:
-        return again(given.again)
-    again(sorted(CORPUS.glob("*.recording")))
+        return 0
     counts: Counter[str] = Counter()
     failed = number = 0
     room = "/dev/shm" if Path("/dev/shm").is_dir() else None
