@@ -452,14 +452,15 @@ def again(files: list[Path]) -> None:
             set_up(tuple(json.loads(given.read_text())) if given.exists() else SETTINGS[0])
             path = Path(shutil.copy(file, folder))
             beside = checkpoints.beside(file)
-            with limited():
-                if beside.exists():
-                    shutil.copy(beside, folder)
-                    with suppress(checkpoints.NoIndex):
-                        result = traced.traced(chosen(path))
-                        part_of(path, result.process.since, result.seconds)
-                else:
-                    told(path)
+            if beside.exists():
+                shutil.copy(beside, folder)
+                with limited(), suppress(checkpoints.NoIndex):
+                    result = traced.traced(chosen(path))
+                    part_of(path, result.process.since, result.seconds)
+                continue
+            for reader in READERS:
+                with limited():
+                    said(path, reader)
 
 
 def _where(why: BaseException) -> str:
