@@ -96,7 +96,7 @@ DUMP = (
     )
 )
 ADDRESSES = (0, 0x1000, 0x1008, 0x1010, 0x1028, 0x3004, 0x1000100, 0x100000, 2**64 - 1, 2**63, 1)
-MEMORY = 2**28  # bytes that no input may take
+MEMORY = 2**29  # bytes of addresses that no input may take; reading makes room for half of it
 NUMBER = re.compile(rb"(?<=[ :@\[x])[0-9]+")
 
 
