@@ -240,7 +240,7 @@ class Checkpoints:
         addresses = self._array(f"{process.number}/paths", 2 * most)
         if addresses.dtype != "<u8" or (lengths < 0).any() or lengths.sum() != len(addresses):
             raise ValueError
-        every = np.split(addresses, np.cumsum(lengths)[:-1])
+        every = np.split(addresses, np.cumsum(lengths))[:-1]  # none of none
         first = dict(zip(paths, facts["first"], strict=True))
         process.paths = {path: some.tobytes() for path, some in zip(paths, every, strict=True)}
         process.first, process.maps, process.names = first, facts["maps"], facts["names"]

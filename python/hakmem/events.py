@@ -413,8 +413,11 @@ def _together(some: list[Chunks]) -> Chunks:
         for name in ("threads", "counts", "orders", "ticks", "times")
     )
     planes = np.concatenate([one.events.planes for one in some], axis=1)
-    time = np.concatenate([one.events.time for one in some])
-    return Chunks(threads, counts, orders, ticks, times, Words(planes, time))
+    words = Words(planes, np.concatenate([one.events.time for one in some]))
+    ends = np.cumsum([len(one.events) for one in some])[:-1] - 1
+    ends = ends[ends >= 0]
+    words.kind[ends[words.kind[ends] == MORE]] = 0  # it belongs to no event of another block
+    return Chunks(threads, counts, orders, ticks, times, words)
 
 
 def _cut(calls: Calls) -> Iterator[Calls]:
