@@ -10,12 +10,14 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
-from hakmem.events import Calls, Process, Seam
+from hakmem.events import ADDRESS_BITS, ADDRESS_SPACE, PATHS_MOST, Calls, Process, Seam, calls_of
+from hakmem.heap_profile import NoProfile, mappings
 from hakmem.live import Held, Live
 from hakmem.recording import numpy
 
@@ -23,7 +25,10 @@ SUFFIX = ".index"
 EACH_CALLS = 2**21  # a checkpoint after so many calls,
 EACH_BLOCKS = 16  # and after so many times as many as it has blocks
 _FORMAT = 2
-_DAMAGED = OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error, NotImplementedError
+# What reading a damaged file raises: of zipfile, of numpy, of JSON that has other things.
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error, NotImplementedError,
+            RuntimeError, NoProfile, struct.error, TypeError, AttributeError, OverflowError,
+            MemoryError)  # fmt: skip
 _STEPS = "grain", "time"  # of blocks, as differences
 _BLOCKS = [field.name for field in fields(Held)]
 _CALLS = [field.name for field in fields(Calls)]
@@ -118,19 +123,87 @@ class Index:
 _EARLIER = -2  # no number of a call, and not that of none
 
 
+_HEAD_MOST = 2**16  # bytes of an array in the file, beside the array
+
+
+def _check(blocks: dict[str, Any], seam: Seam, live: Live, threads: int, process: Process) -> None:
+    """Whether these can be of one process. Raises ValueError."""
+    np = numpy()
+
+    def within(array: Any, most: int) -> bool:
+        return bool((array >= 0).all() and (array < most).all())
+
+    grain = blocks["grain"]
+    alike = all(len(one) == len(grain) for one in blocks.values())
+    rightly = (
+        0 < seam.parts <= len(process.parts)
+        and within(grain, 2**ADDRESS_BITS)
+        and bool((np.diff(grain) > 0).all())
+        and within(blocks["path"], PATHS_MOST)
+        and within(blocks["size"], ADDRESS_SPACE)
+        and within(blocks["thread"], min(threads, len(live.latest)))
+        and len(live.latest) <= threads
+        and 0 <= live.calls <= calls_of(process)
+    )
+    if not alike or not rightly:
+        raise ValueError
+    for calls in seam.pool:
+        kinds = calls.what.dtype == calls.extra.dtype == "u8" and calls.thread.dtype == "u4"
+        kinds = kinds and calls.size.dtype == calls.time.dtype == "i8"
+        lengths = {len(getattr(calls, one)) for one in _CALLS}
+        if not kinds or len(lengths) != 1 or not within(calls.thread, threads):
+            raise ValueError
+        if not within(calls.size[calls.grain != 0], ADDRESS_SPACE):
+            raise ValueError
+
+
+def _check_facts(facts: Any) -> None:
+    """Likewise what JSON has. Raises ValueError, NoProfile, and what _DAMAGED has."""
+    texts = [*facts["maps"].items(), *facts["names"].items()]
+    mappings(list(facts["maps"].values()), 1, "")
+    numbers = [*facts["threads"], *facts["paths"], *(time for time, _ in facts["marks"])]
+    numbers += [time for time in facts["first"] if time is not None]
+    rightly = (
+        all(type(name) is type(text) is str for name, text in texts)
+        and all(type(name) is str for _, name in facts["marks"])
+        and all(type(number) is int and abs(number) < 2**63 for number in numbers)
+        and len(set(facts["threads"])) == len(facts["threads"])
+    )
+    if not rightly:
+        raise ValueError
+
+
 class Checkpoints:
     """Those of a file."""
 
     def __init__(self, path: Path, processes: Sequence[Process]) -> None:
         """Raises NoIndex."""
         self.path = path
-        try:
-            self.file = numpy().load(path, allow_pickle=False)
-            found = json.loads(self.file["facts"].tobytes())
-        except _DAMAGED as why:
-            raise NoIndex(f"{path}: can't be read; --index makes it anew") from why
-        if found != _facts(processes):
-            raise NoIndex(f"{path}: of another recording; --index makes it anew")
+        with ExitStack() as opened:
+            try:
+                file = opened.enter_context(path.open("rb"))
+                self.file = numpy().load(file, allow_pickle=False)
+                found = json.loads(self.file["facts"].tobytes())
+            except _DAMAGED as why:
+                raise NoIndex(f"{path}: can't be read; --index makes it anew") from why
+            if found != _facts(processes):
+                raise NoIndex(f"{path}: of another recording; --index makes it anew")
+            self.opened = opened.pop_all()
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.opened.close()
+
+    def _array(self, name: str, most: int) -> Any:
+        """Whole numbers, not more than the process has events. Raises _DAMAGED."""
+        if self.file.zip.getinfo(f"{name}.npy").file_size > _HEAD_MOST + 8 * most:
+            raise ValueError
+        array = self.file[name]
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise ValueError
+        return array
 
     def before(self, process: Process, time: int) -> tuple[Live, Seam]:
         """As if all calls up to one that comes before this time had been read. Raises NoIndex."""
@@ -148,23 +221,29 @@ class Checkpoints:
         if number < 0:
             return live, seam
         name = f"{process.number}/{number}"
-        blocks = {one: self.file[f"{name}/{one}"] for one in ("grain", *_BLOCKS)}
+        most = calls_of(process)
+        blocks = {one: self._array(f"{name}/{one}", most) for one in ("grain", *_BLOCKS)}
         for one in _STEPS:
             blocks[one] = np.cumsum(blocks[one])
-        parts, pools, live.calls = self.file[f"{name}/counts"].tolist()
-        live.latest = self.file[f"{name}/latest"]
-        live.table.put(blocks.pop("grain").astype("u8"), Held(**blocks))
+        parts, pools, live.calls = self._array(f"{name}/counts", most).tolist()
+        live.latest = self._array(f"{name}/latest", most).astype("i8")
         seam.parts = parts
         for at in range(pools):
-            columns = [self.file[f"{name}/pool/{at}/{one}"] for one in _CALLS]
+            columns = [self._array(f"{name}/pool/{at}/{one}", most) for one in _CALLS]
             seam.pool.append(Calls(*columns))
         facts = json.loads(self.file[f"{process.number}/facts"].tobytes())
+        _check_facts(facts)
+        _check(blocks, seam, live, len(facts["threads"]), process)
+        live.table.put(blocks.pop("grain").astype("u8"), Held(**blocks))
         paths = facts["paths"]
-        lengths = self.file[f"{process.number}/lengths"]
-        addresses = np.split(self.file[f"{process.number}/paths"], np.cumsum(lengths)[:-1])
-        process.maps, process.names = facts["maps"], facts["names"]
+        lengths = self._array(f"{process.number}/lengths", most)
+        addresses = self._array(f"{process.number}/paths", 2 * most)
+        if addresses.dtype != "<u8" or (lengths < 0).any() or lengths.sum() != len(addresses):
+            raise ValueError
+        every = np.split(addresses, np.cumsum(lengths))[:-1]  # none of none
+        first = dict(zip(paths, facts["first"], strict=True))
+        process.paths = {path: some.tobytes() for path, some in zip(paths, every, strict=True)}
+        process.first, process.maps, process.names = first, facts["maps"], facts["names"]
         process.threads = {thread: place for place, thread in enumerate(facts["threads"])}
         process.marks = dict.fromkeys((time, name) for time, name in facts["marks"])
-        process.first = dict(zip(paths, facts["first"], strict=True))
-        process.paths = {path: some.tobytes() for path, some in zip(paths, addresses, strict=True)}
         return live, seam

@@ -16,7 +16,7 @@ from typing import Any
 
 from hakmem import heap_profile
 from hakmem.perf_map import PerfMap
-from hakmem.recording import MORE, PATH, Chunks, Head, NoRecording, Reader, numpy
+from hakmem.recording import MORE, PATH, Chunks, Head, NoRecording, Reader, Words, numpy
 
 ADDRESS_BITS = 44  # of a block, without the lowest 4
 WINDOW = 2**19  # calls at most
@@ -26,8 +26,9 @@ LATE_A_THREAD = 1024
 LAST = 2**19  # events that a ring has
 FRAMES = 510  # of a path, at most
 PACKED = 7  # bytes of text in an address
+PATHS_MOST = 2**17  # call paths of a process
 _ADDRESS = 2**ADDRESS_BITS - 1
-_ADDRESS_SPACE = 2**47
+ADDRESS_SPACE = 2**47
 _NEVER = 2**63 - 1
 
 
@@ -43,10 +44,10 @@ class Part:
 
 @dataclass
 class Late:
-    """A chunk that comes long after others of its time."""
+    """Chunks of a block that come long after others of their time."""
 
-    first: int  # ticks when it was begun
-    chunks: Chunks  # this one
+    first: int  # ticks when the earliest was begun
+    chunks: Chunks  # these
 
 
 @dataclass
@@ -122,7 +123,7 @@ def processes(path: Path) -> tuple[list[Process], bool]:
         elif block.kind == b"SEEN":
             process.looks.append(block.at)
         elif block.kind == b"DONE":
-            process.done = block.facts
+            process.done = {name: one for name, one in block.facts.items() if isinstance(one, int)}
             process.names |= block.facts.get("threads", {})
         elif block.head is not None:
             indices[block.process].add(block.at, block.head)
@@ -179,7 +180,8 @@ class _Index:
         first = int(begun[~late].min(initial=_NEVER))
         process.parts.append(Part(at, head.events, first, late if late.any() else None))
         if late.any():
-            process.late += self._kept(at, late)
+            (whole,) = Reader(process.file).events([at])
+            process.late.append(Late(int(begun[late].min()), _some(whole, late)))
         process.last = max(process.last, int(begun.max(initial=0)))
         if len(chunks.times):
             process.clocks = int(chunks.ticks[-1]), int(chunks.times[-1])
@@ -192,13 +194,6 @@ class _Index:
         while self.recent and self.recent[0][0] < self.events - most:
             self.settled = self.recent.pop(0)[1]
         return self.settled
-
-    def _kept(self, at: int, late: Any) -> Iterator[Late]:
-        np = numpy()
-        (chunks,) = Reader(self.process.file).events([at])
-        for one in np.flatnonzero(late).tolist():
-            begun = int(chunks.ticks[one]) >> self.shift
-            yield Late(begun, _some(chunks, np.arange(len(late)) == one))
 
 
 def _some(chunks: Chunks, which: Any) -> Chunks:
@@ -352,10 +347,13 @@ def last_time(process: Process) -> int:
             break
         places.append(part.at)
         events += part.count
-    found = process.last - process.begun
-    for chunks in Reader(process.file).events(places):
-        found = max(found, int(_calls(process, chunks).time.max(initial=0)))
-    return max(found, 0)
+    found = max(process.last - process.begun, 0)
+    if not places:
+        return found
+    chunks = _together(list(Reader(process.file).events(places)))
+    timed, counts = _timed(chunks)
+    time = _times(chunks, timed, counts, process)
+    return max(found, int(time[chunks.events.kind[timed] != PATH].max(initial=0)))
 
 
 @dataclass
@@ -378,20 +376,19 @@ def windows(process: Process, seam: Seam | None = None) -> Iterator[Calls]:
     came = limits[seam.parts - 1] if seam.parts else -_NEVER
     late = sorted((one for one in process.late if one.first >= came), key=lambda one: one.first)
     parts, limits = process.parts[seam.parts :], limits[seam.parts :]
-    waiting = sum(map(len, seam.pool))  # calls that are not ready
+    fresh: list[Chunks] = []
     for part, chunks, limit in zip(parts, _chunks(process, parts), limits, strict=True):
-        pool = seam.pool
-        pool.append(_calls(process, chunks))
+        fresh.append(chunks)
         while late and late[0].first < limit:
-            pool.append(_calls(process, late.pop(0).chunks))
+            fresh.append(late.pop(0).chunks)
         seam.parts += 1
-        if sum(map(len, pool)) < waiting + WINDOW_LEAST and part is not parts[-1]:
+        if sum(len(one.events) for one in fresh) < WINDOW_LEAST and part is not parts[-1]:
             continue
-        calls = _joined(pool)
+        calls = _joined([*seam.pool, _calls(process, _together(fresh))])
+        fresh.clear()
         ready = calls.time < limit - process.begun
         whole = bool(ready.all())
         seam.pool = [] if whole else [calls.part(~ready)]
-        waiting = 0 if whole else len(seam.pool[0])
         *others, last = _cut(calls if whole else calls.part(ready))
         seam.whole = False
         yield from others
@@ -404,6 +401,23 @@ def _chunks(process: Process, parts: Sequence[Part]) -> Iterator[Chunks]:
     read = Reader(process.file).events(part.at for part in parts)
     for part, chunks in zip(parts, read, strict=True):
         yield chunks if part.late is None else _some(chunks, ~part.late)
+
+
+def _together(some: list[Chunks]) -> Chunks:
+    """Chunks of several blocks, one after the other."""
+    if len(some) == 1:
+        return some[0]
+    np = numpy()
+    threads, counts, orders, ticks, times = (
+        np.concatenate([getattr(one, name) for one in some])
+        for name in ("threads", "counts", "orders", "ticks", "times")
+    )
+    planes = np.concatenate([one.events.planes for one in some], axis=1)
+    words = Words(planes, np.concatenate([one.events.time for one in some]))
+    ends = np.cumsum([len(one.events) for one in some])[:-1] - 1
+    ends = ends[ends >= 0]
+    words.kind[ends[words.kind[ends] == MORE]] = 0  # it belongs to no event of another block
+    return Chunks(threads, counts, orders, ticks, times, words)
 
 
 def _cut(calls: Calls) -> Iterator[Calls]:
@@ -436,7 +450,7 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
     kind, what = chunks.events.kind, chunks.events.what
     is_path = kind == PATH
     if is_path.any():
-        found = _paths(chunks.events.both, np.flatnonzero(is_path))
+        found = _paths(chunks.events, np.flatnonzero(is_path))
         for when, (number, path) in zip(time[is_path[timed]].tolist(), found, strict=True):
             if number or not _take_lines(process, _text(path), when):
                 process.paths[number] = path
@@ -455,7 +469,7 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
         extra[at] = what[more]
         size[at] |= chunks.events.time[more].astype("i8") << 32
     what = what[call]
-    if len(more) and (size[what & _ADDRESS != 0] & -_ADDRESS_SPACE != 0).any():
+    if len(more) and (size[what & _ADDRESS != 0] & -ADDRESS_SPACE != 0).any():
         raise NoRecording(f"{process.file}: damaged: it has a block that no address space holds")
     return Calls(what, extra, size, time, thread)
 
@@ -492,12 +506,26 @@ def read_marks(process: Process) -> list[tuple[float, str]]:
     return [(process.seconds(time), name) for time, name in sorted(process.marks)]
 
 
-def _paths(events: Any, at: Any) -> Iterator[tuple[int, bytes]]:
+def _paths(events: Words, at: Any) -> Iterator[tuple[int, bytes]]:
+    """Those that begin at these events; the rows with their addresses follow each."""
+    for some in range(0, len(at), _PATHS):
+        yield from _some_paths(events, at[some : some + _PATHS])
+
+
+_PATHS = 1024  # at a time: each may say that it has all the rows that follow
+
+
+def _some_paths(events: Words, at: Any) -> Iterator[tuple[int, bytes]]:
     np = numpy()
-    what, when = events[:, 0], events[:, 1]
-    numbers = (what[at] >> 47).tolist()
-    counts = np.minimum(when[at] >> 32, FRAMES).tolist()
-    for begin, number, count in zip((at + 1).tolist(), numbers, counts, strict=True):
-        rows = events[begin : begin + (count + 1) // 2].copy()
-        rows[:, 0] = rows[:, 0] & _ADDRESS | rows[:, 0] >> 47 << 44
-        yield number, rows.tobytes()[: 8 * count]
+    heads = events.part(at).both
+    counts = np.minimum(heads[:, 1] >> 32, FRAMES).astype("i8")
+    rows_of = np.minimum((counts + 1) // 2, len(events) - 1 - at)
+    begins = np.cumsum(rows_of) - rows_of
+    which = np.arange(int(rows_of.sum())) + np.repeat(at + 1 - begins, rows_of)
+    rows = events.part(which).both
+    rows[:, 0] = rows[:, 0] & _ADDRESS | rows[:, 0] >> 47 << ADDRESS_BITS
+    addresses = rows.tobytes()
+    ends = 16 * begins + 8 * np.minimum(counts, 2 * rows_of)
+    numbers = (heads[:, 0] >> 47).tolist()
+    for number, begin, end in zip(numbers, (16 * begins).tolist(), ends.tolist(), strict=True):
+        yield number, addresses[begin:end]

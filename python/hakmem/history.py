@@ -64,7 +64,7 @@ def _events(process: Process, calls: list[tuple[Any, ...]]) -> Events:
     kind, *columns, thread, time = _joined(calls, 8)
     address, former, size, align, path = columns
     thread = np.array([*process.threads, 0], dtype="u4")[thread.astype("i8")]
-    time = (np.maximum.accumulate(time) * process.scale).astype("i8")
+    time = np.clip(np.maximum.accumulate(time) * process.scale, -NEVER, NEVER).astype("i8")
     return Events(kind, address.astype("i8"), former.astype("i8"), size, align, path, thread, time)
 
 

@@ -18,8 +18,11 @@ ALLOCATED, IN_USE, SUMS = 0, 2, 4  # where blocks are among the sums by path; by
 
 
 def widened(sums: Any, paths: int) -> Any:
-    more = paths - sums.shape[1]
-    return numpy().pad(sums, ((0, 0), (0, more))) if more > 0 else sums
+    if paths <= sums.shape[1]:
+        return sums
+    wide = numpy().zeros((len(sums), paths))
+    wide[:, : sums.shape[1]] = sums
+    return wide
 
 
 def by_path(paths: int, path: Any, size: Any) -> Any:

@@ -48,22 +48,18 @@ class Code:
     size: int
     function: Function
     since: int = 0  # ns of CLOCK_MONOTONIC; 0: not known
-    lines: tuple[tuple[int, str, int], ...] = ()  # from each address on: a file, and a line of it
+    lines: tuple[tuple[int, str, int], ...] = ()  # from each byte on: a file, and a line of it
 
     def at(self, address: int) -> Function:
         """With the line of the call there, if it is known, else that where the function begins."""
-        place = bisect.bisect_right(self.lines, address, key=lambda one: one[0]) - 1
+        byte = address - self.start
+        place = bisect.bisect_right(self.lines, byte, key=lambda one: one[0]) - 1
         return (self.function[0], *self.lines[place][1:]) if place >= 0 else self.function
-
-    def moved(self, start: int, since: int) -> Code:
-        lines = tuple((at - self.start + start, file, line) for at, file, line in self.lines)
-        return replace(self, start=start, since=since, lines=lines)
 
 
 LATER = 10  # seconds after a profile, when a process may have changed such a file at its end
 SLACK = 1  # seconds by which the clock of files and that of processes may differ
 PAGE_BITS = 12
-PAGES_MOST = 2**16  # of one function
 
 
 class PerfMap:
@@ -71,14 +67,16 @@ class PerfMap:
     before, the later counts, unless the time tells which of them is meant."""
 
     def __init__(self, codes: Iterable[Code]) -> None:
-        self._of_page: dict[int, list[Code]] = defaultdict(list)
+        # By a number of pages, a power of two, and where so many are: a function is in one such
+        # place or in two, however large it is said to be.
+        self._there: dict[int, dict[int, list[tuple[int, Code]]]] = defaultdict(dict)
         self._apart: dict[tuple[int, Function], int] = {}
         self._meant: dict[int, Function] = {}
-        for code in codes:
-            last = code.start + code.size - 1 >> PAGE_BITS
-            first = max(code.start >> PAGE_BITS, last - PAGES_MOST)
-            for page in range(first, last + 1):
-                self._of_page[page].append(code)
+        for number, code in enumerate(codes):
+            first, last = code.start >> PAGE_BITS, code.start + code.size - 1 >> PAGE_BITS
+            bits = (last - first).bit_length()
+            for place in range(first >> bits, (last >> bits) + 1):
+                self._there[bits].setdefault(place, []).append((number, code))
 
     def function(self, address: int) -> Function | None:
         """`address` may be one that told_apart gave."""
@@ -88,8 +86,14 @@ class PerfMap:
 
     def _at(self, address: int) -> list[Code]:
         address = plain(address)
-        page = self._of_page.get(address >> PAGE_BITS, ())
-        return [code for code in page if code.start <= address < code.start + code.size]
+        page = address >> PAGE_BITS
+        found = [
+            one
+            for bits, places in self._there.items()
+            for one in places.get(page >> bits, ())
+            if one[1].start <= address < one[1].start + one[1].size
+        ]
+        return [code for _, code in sorted(found, key=lambda one: one[0])]
 
     def told_apart(self, address: int, time: float) -> int:
         """One that stands for the function that was there at that time, in ns of CLOCK_MONOTONIC:
@@ -249,7 +253,8 @@ def _function(name: str) -> Function:
 
 def _read_map(path: Path, owners: Collection[int] | None, written: Times = EVER) -> list[Code]:
     with _opened(path, owners, written) as file:
-        return list(codes_of(file.read(MOST_BYTES).decode(errors="replace")))
+        size = os.fstat(file.fileno()).st_size  # read() makes room for all that it is asked for
+        return list(codes_of(file.read(min(size, MOST_BYTES)).decode(errors="replace")))
 
 
 def codes_of(text: str) -> Iterator[Code]:
@@ -316,10 +321,10 @@ def _codes(file: BinaryIO, timed: bool) -> Iterator[Code]:
                 name = file.read(min(NAME_MOST, after - file.tell())).partition(b"\0")[0]
                 said = name.decode(errors="replace")
                 of_v8 = OF_V8 if _SCRIPT.fullmatch(said) else 0
-                its = _lines(lines.pop(start, b""), of_v8)
+                its = _lines(lines.pop(start, b""), start + of_v8)
                 code = Code(start, size, _function(said), since, its)
             elif number in found:
-                code = found[number].moved(start, since)
+                code = replace(found[number], start=start, since=since)
             if code is not None:
                 found[number] = code
                 yield code
@@ -327,7 +332,7 @@ def _codes(file: BinaryIO, timed: bool) -> Iterator[Code]:
 
 
 def _lines(table: bytes, before: int) -> tuple[tuple[int, str, int], ...]:
-    """In the order of addresses, each of which has `before` too much."""
+    """In the order of bytes of the code; the addresses of these have `before` more."""
     found = []
     file, at = "", 0
     while at + LINE.size < len(table):

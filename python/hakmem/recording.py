@@ -20,7 +20,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,6 +33,9 @@ _EVENTS = struct.Struct("<III")
 LEVEL = 1
 _NO_FILE = "a recording is read more than once; write it to a file, and name that"
 BLOCK_MOST = 2**26  # bytes of a block, packed or not; the recorder writes some MiB at most
+VALUES_MOST = 2**22  # of facts; a process has one for the name of each thread
+PROCESS_MOST = 2**16  # bytes of what is said of a process at its begin
+LINE_MOST = 2**15  # of its mappings
 
 MALLOC, CALLOC, FREE, REALLOC, RESIZE, MORE, PATH = range(1, 8)
 
@@ -203,7 +206,8 @@ def _events(payload: bytes) -> Chunks:
     head = _head(payload)
     at = len(payload) - 16 * head.events
     planes = numpy().frombuffer(payload, dtype="u1", offset=at).reshape(16, -1)
-    return replace(head.chunks, events=Words(planes))
+    head.chunks.events = Words(planes)
+    return head.chunks
 
 
 @dataclass
@@ -213,6 +217,14 @@ class Block:
     process: int
     facts: dict[str, Any]  # of JSON
     head: Head | None = None  # of events
+
+
+def _facts(text: bytes) -> Any:
+    """Raises ValueError."""
+    # A value takes many times the memory of its text, which takes many times what it was packed to.
+    if sum(text.count(one) for one in (b",", b"[", b"{")) > VALUES_MOST:
+        raise ValueError
+    return json.loads(text)
 
 
 # Which numbers a block of facts has at least, and which texts.
@@ -226,23 +238,27 @@ _NUMBERS = {
 
 def _check(kind: bytes, facts: Any) -> None:
     """Raises ValueError, KeyError, TypeError where anything is missing or of another kind."""
-    for name in ("process", *_NUMBERS[kind]):
+    given = ("time",) if kind == b"DONE" and "time" in facts else ()  # missing in older recordings
+    for name in ("process", *_NUMBERS[kind], *given):
         if type(facts[name]) is not int or not 0 <= facts[name] < 2**63:
             raise ValueError
     if kind == b"PROC":
-        if facts["tick_shift"] > 32 or not all(type(word) is str for word in facts["command"]):
+        command = facts["command"]
+        if type(command) is not list or not all(type(word) is str for word in command):
+            raise ValueError
+        if facts["tick_shift"] > 32:
             raise ValueError
         for name in "started", "begun":
             when = facts.get(name, 0)
             if type(when) not in (int, float) or not 0 <= when < 2**63:
                 raise ValueError
     elif kind == b"DONE":
-        if type(facts.get("time", 0)) is not int:
-            raise ValueError
-        if not all(type(name) is str for name in facts.get("threads", {}).values()):
+        names = facts.get("threads", {})
+        if type(names) is not dict or not all(type(name) is str for name in names.values()):
             raise ValueError
     elif kind == b"MAPS":
-        if type(facts["maps"]) is not str:
+        maps = facts["maps"]
+        if type(maps) is not str or max(map(len, maps.split("\n"))) > LINE_MOST:
             raise ValueError
     elif kind == b"SEEN":
         for address, pages in facts["blocks"]:
@@ -276,7 +292,7 @@ class Reader:
 
     def facts(self, places: Iterable[int]) -> Iterator[dict[str, Any]]:
         """As events."""
-        return self._again(places, json.loads)
+        return self._again(places, _facts)
 
     def _again(self, places: Iterable[int], read: Callable[[bytes], Any]) -> Iterator[Any]:
         with self._opened() as file:
@@ -303,16 +319,19 @@ class Reader:
 
     def _block(self, at: int, kind: bytes, packed: bytes) -> Block:
         if kind != b"EVTS":
-            facts = json.loads(self._unpacked(packed))
+            text = self._unpacked(packed)
+            if kind == b"PROC" and len(text) > PROCESS_MOST:
+                raise ValueError
+            facts = _facts(text)
             _check(kind, facts)
             return Block(kind, at, facts["process"], facts)
         length = zstandard().frame_content_size(packed)
         begin = self.unpacker.stream_reader(packed)
         first = begin.read(_EVENTS.size)
-        first += begin.read(_CHUNK_BYTES * min(_EVENTS.unpack(first)[1], BLOCK_MOST))
-        head = _head(first)
-        if length != len(first) + 16 * head.events or length > BLOCK_MOST:
+        _, chunks, events = _EVENTS.unpack(first)
+        if length != len(first) + _CHUNK_BYTES * chunks + 16 * events or length > BLOCK_MOST:
             raise ValueError
+        head = _head(first + begin.read(_CHUNK_BYTES * chunks))
         return Block(kind, at, head.process, {}, head)
 
     def _unpacked(self, packed: bytes) -> bytes:

@@ -327,8 +327,8 @@ def _traced(
             continue
         if part is not None and beside.exists():
             try:
-                known = Checkpoints(beside, whole)
-                every += [traced.traced(one, part=part, checkpoints=known) for one in own]
+                with Checkpoints(beside, whole) as known:
+                    every += [traced.traced(one, part=part, checkpoints=known) for one in own]
                 continue
             except NoIndex as why:
                 notes.append(str(why))

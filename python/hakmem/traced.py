@@ -391,8 +391,11 @@ class _Lives:
         ended = window.ended
         lived = np.maximum(window.calls.time[window.by] - ended.time, 0)
         group = np.searchsorted(SIZES, ended.size)
-        count = np.bincount(group * _BINS + _bin(lived), minlength=self.counts.size)
-        self.counts += count.reshape(self.counts.shape)
+        bins, counts = group * _BINS + _bin(lived), self.counts.reshape(-1)
+        if len(bins) < len(counts):
+            np.add.at(counts, bins, 1)
+        else:
+            counts += np.bincount(bins, minlength=len(counts))
         self.sizes += np.bincount(group, weights=ended.size, minlength=len(SIZES))
         np.maximum.at(self.longest, group, lived)
 

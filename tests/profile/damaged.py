@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Damages heap profiles and files of leaks by chance and reads them as `hakmem profile` and `hakmem
-leaks` do: there is one line that says what is wrong, or the figures of what the file says now.
+"""Damages heap profiles, files of leaks, and what says the names of code that a program made (maps
+for perf, jitdumps) by chance and reads them as `hakmem profile` and `hakmem leaks` do: there is one
+line that says what is wrong, or the figures of what the file says now.
 
     tests/profile/damaged.py [INPUTS [SEED]]
 """
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import random
 import re
+import resource
+import struct
 import sys
 import tempfile
 from collections import Counter
@@ -17,7 +20,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "python")]
 
-from hakmem import heap_profile, leaks, profile_html, profile_text, symbols  # noqa: E402
+from hakmem import (  # noqa: E402
+    heap_profile,
+    leaks,
+    perf_map,
+    profile_html,
+    profile_text,
+    symbols,
+)
 from hakmem.heap_profile import NoProfile  # noqa: E402
 
 WHOLE = (
@@ -54,6 +64,39 @@ MAPPED_LIBRARIES:
 WORDS = (b"0", b"-1", b"9" * 19, b"9" * 30, b"0x", b":", b" ", b"\n", b"# ", b"\0", b"\xff", b"nan",
          b"1e999", b"ffffffffffffffff", b"MAPPED_LIBRARIES:\n", b"# sites 2\n")  # fmt: skip
 NUMBERS = (b"0", b"1", b"9" * 18, b"100000000000000", b"4194304", b"7", b"12345678")
+MAP = b"""\
+1000 20 a
+0x1010 0x40 py::f:/a/b.py
+1000000 3000 LazyCompile:~g /a.js:7:1
+ff000 fffff JIT$h
+ffffffffffffff00 100 last
+"""
+NUMBERS_OF_CODE = (b"0", b"1", b"fffffff", b"ffffffffffffffff", b"100000000", b"1008")
+
+
+def _record(kind: int, body: bytes) -> bytes:
+    return perf_map.RECORD.pack(kind, perf_map.RECORD.size + len(body), 5) + body
+
+
+def _lines(at: int, *entries: tuple[int, int, bytes]) -> bytes:
+    table = b"".join(perf_map.LINE.pack(one, line, 0) + name + b"\0" for one, line, name in entries)
+    return _record(perf_map.HAS_LINES, perf_map.LINES.pack(at, len(entries)) + table)
+
+
+DUMP = (
+    perf_map.HEAD.pack(perf_map.MAGIC, 1, perf_map.HEAD.size, 62, 0, 7, 0, 0)
+    + _lines(0x1000, (0x1000, 4, b"a.x"), (0x1004, 9, b"\xff"), (0x1003, 8, b"inlined.x"))
+    + _record(perf_map.IS_LOADED, perf_map.LOADED.pack(7, 7, 0x1000, 0x1000, 64, 1) + b"a\0code")
+    + _record(perf_map.IS_MOVED, perf_map.MOVED.pack(7, 7, 0x1000, 0x1000, 0x1020, 64, 1))
+    + _record(3, b"of another kind")
+    + _lines(0x3000, (0x3040, 1, b"/a.js"))
+    + _record(
+        perf_map.IS_LOADED,
+        perf_map.LOADED.pack(7, 7, 0x3000, 0x3000, 32, 2) + b"JS:~g /a.js:7:1\0" + bytes(32),
+    )
+)
+ADDRESSES = (0, 0x1000, 0x1008, 0x1010, 0x1028, 0x3004, 0x1000100, 0x100000, 2**64 - 1, 2**63, 1)
+MEMORY = 2**29  # bytes of addresses that no input may take; reading makes room for half of it
 NUMBER = re.compile(rb"(?<=[ :@\[x])[0-9]+")
 
 
@@ -73,6 +116,43 @@ def told(path: Path) -> str:
     except NoProfile as why:
         assert "\n" not in str(why)
     return "read"
+
+
+def told_of_code(path: Path) -> str:
+    """Likewise, of names."""
+    try:
+        made = perf_map.read(path)
+    except perf_map.NoMap as why:
+        assert "\n" not in str(why) and str(path) in str(why)
+        return "names refused"
+    for address in ADDRESSES:
+        function = made.function(address)
+        apart = made.told_apart(address, 5)
+        assert (made.function(apart) is None) == (function is None)
+    return "names read"
+
+
+def damaged_code(data: bytes, chance: random.Random) -> bytes:
+    """Of a dump mostly its numbers, at their bounds; others as of a profile."""
+    made = bytearray(data)
+    if data.startswith(perf_map.MAGIC) and chance.random() < 0.7:
+        for _ in range(chance.choice((1, 1, 2, 5))):
+            at = chance.randrange(len(made) - 8)
+            word = chance.choice("IIQ")
+            bits = 32 if word == "I" else 64
+            now = struct.unpack_from(f"<{word}", made, at)[0]
+            value = chance.choice((0, 1, 2, now + 1, now - 1, now * 2, 2**31, 2**32 - 1, 2**63, -1))
+            struct.pack_into(f"<{word}", made, at, value % (1 << bits))
+        if chance.random() < 0.2:
+            del made[chance.randrange(len(made)) :]
+        return bytes(made)
+    if chance.random() < 0.5:
+        return re.sub(
+            rb"\b[0-9a-f]+ ",
+            lambda one: chance.choice(NUMBERS_OF_CODE) + b" " if chance.random() < 0.2 else one[0],
+            data,
+        )
+    return damaged(data, chance)
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
@@ -109,10 +189,18 @@ def main(inputs: int, seed: int) -> int:
         for data in WHOLE:
             path.write_bytes(data)
             assert told(path) == "read"
+        for data in (MAP, DUMP):
+            path.write_bytes(data)
+            assert told_of_code(path) == "names read"
+            assert perf_map.read(path).function(0x1028) in (("f", "/a/b.py", 0), ("a", "a.x", 9))
+        now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY, now + MEMORY))
         for number in range(inputs):
-            path.write_bytes(damaged(chance.choice(WHOLE), chance))
+            is_code = number % 3 == 0
+            data = chance.choice((MAP, DUMP) if is_code else WHOLE)
+            path.write_bytes(damaged_code(data, chance) if is_code else damaged(data, chance))
             try:
-                counts[told(path)] += 1
+                counts[told_of_code(path) if is_code else told(path)] += 1
             except BaseException:
                 kept = Path(tempfile.gettempdir()) / f"damaged-{seed}-{number}.heap"
                 kept.write_bytes(path.read_bytes())

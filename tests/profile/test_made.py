@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import subprocess
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -220,6 +221,31 @@ def test_lines(tmp_path: Path) -> None:
         ]  # fmt: skip
     file.write_bytes(head + table[:-1] + loaded)
     perf_map.read(file)  # whatever it says
+
+
+def test_no_memory_for_what_is_said(tmp_path: Path) -> None:
+    """A function may be said to be of any size, and many lines to move many times."""
+    (tmp_path / "a.map").write_text(
+        "".join(f"{at << 36:x} ffffffffff f{at}\n" for at in range(300)) + "1000 8 small\n"
+    )
+    count, moves = 5000, 5000
+    whole = dump(7)
+    head, loaded = whole[: perf_map.HEAD.size], whole[perf_map.HEAD.size :]
+    table = lines_of(*((32 + at, at, b"\xff") for at in range(count)))
+    move = perf_map.MOVED.pack(7, 7, 0, 32, 64, 8, 1)
+    moved = perf_map.RECORD.pack(perf_map.IS_MOVED, perf_map.RECORD.size + len(move), 2) + move
+    (tmp_path / "jit-7.dump").write_bytes(head + table + loaded + moves * moved)
+    tracemalloc.start()
+    try:
+        made = perf_map.read(tmp_path / "a.map")
+        dumped = perf_map.read(tmp_path / "jit-7.dump")
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+    assert made.function(0x1004) == ("small", "", 0)
+    for at in (0, 1, 2, 250):
+        assert made.function((at << 36) + 99) == (f"f{at}", "", 0)
+    assert dumped.function(66) == ("b", "", 2)
 
 
 @x86_64

@@ -60,10 +60,13 @@ class Made:
     """Calls one after the other, by some threads. A thread that is slow fills a chunk in the whole
     time; the others' chunks come to the file as they are full."""
 
-    def __init__(self, path: Path, seed: int, slow: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, path: Path, seed: int, slow: tuple[int, ...] = (), often: float = 0.3
+    ) -> None:
         self.chance = random.Random(seed)
         self.writer = Writer(path)
         self.slow = slow
+        self.often = often  # a full chunk makes that all are written
         self.now = TICKS >> SHIFT
         self.live: dict[int, Block] = {}
         self.truth = Truth()
@@ -136,13 +139,21 @@ class Made:
 
     def mark(self, name: str, thread: int = 1) -> None:
         self.now += 1
-        self._line(thread, f"mark {name}")
+        self.line(thread, f"mark {name}")
 
     def name(self, of: int, name: str) -> None:
         """As a thread writes it at its end."""
-        self._line(of, f"thread {of} {name}")
+        self.line(of, f"thread {of} {name}")
 
-    def _line(self, thread: int, line: str) -> None:
+    def path(self, number: int, calls: list[int]) -> None:
+        """Its addresses, from now on."""
+        head = (number << 47 | PATH << 44, len(calls) << 32 | self.now & 2**32 - 1)
+        rows = zip(calls[::2], [*calls[1::2], 0], strict=False)
+        words = ((one & ADDRESS | one >> ADDRESS_BITS << 47, other) for one, other in rows)
+        self._put(1, [head, *words])
+
+    def line(self, thread: int, line: str) -> None:
+        """Also those of the mappings: modules that were closed, functions of scripts."""
         text = line.encode()
         words = [int.from_bytes(text[at : at + PACKED], "little") for at in range(0, len(text), 7)]
         words += [0] * (len(words) % 2)
@@ -203,7 +214,7 @@ class Made:
     def _close(self, thread: int) -> None:
         begun, events = self.open.pop(thread)
         self.ready.append((thread, begun, events))
-        if self.chance.random() < 0.3:
+        if self.chance.random() < self.often:
             self._write()
 
     def _write(self) -> None:

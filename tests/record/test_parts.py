@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,11 @@ class Case:
 
     def told(self, first: int, last: int, indexed: bool = False) -> Traced:
         ((process,), _) = events.processes(self.file)
-        known = Checkpoints(beside(self.file), [process]) if indexed else None
-        return traced.traced(process, part=self.bounds(first, last), checkpoints=known)
+        with ExitStack() as opened:
+            known = Checkpoints(beside(self.file), [process]) if indexed else None
+            if known is not None:
+                opened.enter_context(known)
+            return traced.traced(process, part=self.bounds(first, last), checkpoints=known)
 
 
 def indexed(file: Path) -> Traced:
