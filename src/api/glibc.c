@@ -94,12 +94,8 @@ static void write_element(FILE *stream, const struct piece *pieces, size_t count
     char line[512];
     struct text text;
     text_init(&text, line, sizeof line);
-    for (size_t i = 0; i < count; i++) {
-        text_add(&text, pieces[i].words);
-        text_add(&text, "=\"");
-        text_add_number(&text, pieces[i].number);
-        text_add(&text, "\"");
-    }
+    for (size_t i = 0; i < count; i++)
+        text_write(&text, "%s=\"%zu\"", pieces[i].words, pieces[i].number);
     text_add(&text, "/>\n");
     fputs(line, stream);
 }

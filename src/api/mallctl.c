@@ -294,19 +294,11 @@ static int dump(const char *path)
     static size_t dumps; /* atomic */
     struct output output;
     char name[64];
-    struct text t;
     if (path != NULL && text_length(path) >= PATH_OPTION_MOST)
         return EFAULT;
     size_t sequence = add_relaxed(&dumps, 1);
-    text_init(&t, name, sizeof name);
-    text_add(&t, control_words(WORDS_PREFIX));
-    text_add(&t, ".");
-    text_add_number(&t, os_process());
-    text_add(&t, ".");
-    text_add_number(&t, sequence);
-    text_add(&t, ".m");
-    text_add_number(&t, sequence);
-    text_add(&t, ".heap");
+    text_of(name, sizeof name, "%s.%u.%zu.m%zu.heap", control_words(WORDS_PREFIX), os_process(),
+            sequence, sequence);
     int error = output_begin(&output, path != NULL ? path : name);
     if (error == 0)
         error = output_end(&output, profile_write(output.file));
@@ -461,15 +453,6 @@ static void print_part(struct print *print)
     text_init(&print->text, print->text.start, print->text.room);
 }
 
-static void print_named(struct print *print, const char *before, const char *name,
-                        const char *after, size_t n)
-{
-    text_add(&print->text, before);
-    text_add(&print->text, name);
-    text_add(&print->text, after);
-    text_add_number(&print->text, n);
-}
-
 static void print_figures(struct print *print, bool json)
 {
     static const struct {
@@ -484,13 +467,12 @@ static void print_figures(struct print *print, bool json)
         {"retained", offsetof(struct figures, retained)},
     };
     for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
-        const char *between = i == 0 ? "" : json ? "," : ", ";
         size_t n = figure_at(&shown, printed[i].at);
-        text_add(&print->text, between);
         if (json)
-            print_named(print, "\"", printed[i].name, "\":", n);
+            text_write(&print->text, "%s\"%s\":%zu", i == 0 ? "" : ",", printed[i].name, n);
         else
-            print_named(print, "", i == 0 ? "Allocated" : printed[i].name, ": ", n);
+            text_write(&print->text, "%s%s: %zu", i == 0 ? "" : ", ",
+                       i == 0 ? "Allocated" : printed[i].name, n);
     }
 }
 
@@ -501,10 +483,8 @@ static void print_classes(struct print *print)
         size_t blocks = load_relaxed(&shown.bins[cls].blocks);
         if (blocks == 0)
             continue;
-        print_named(print, "  ", "size", " ", bytes_of_class(cls));
-        print_named(print, ", ", "blocks", " ", blocks);
-        print_named(print, ", ", "slabs", " ", load_relaxed(&shown.bins[cls].slabs));
-        text_add(&print->text, "\n");
+        text_write(&print->text, "  size %zu, blocks %zu, slabs %zu\n", bytes_of_class(cls), blocks,
+                   load_relaxed(&shown.bins[cls].slabs));
         print_part(print);
     }
 }
@@ -520,10 +500,11 @@ EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *to, co
             &malloc_message != NULL && malloc_message != NULL ? malloc_message : print_error;
     epoch_begin();
     text_init(&print.text, line, sizeof line);
-    text_add(&print.text, json ? "{\"jemalloc\":{\"version\":\""
-                               : "___ Begin jemalloc statistics ___\nVersion: \"");
-    text_add(&print.text, control_words(WORDS_VERSION));
-    text_add(&print.text, json ? "\",\"stats\":{" : "\"\n");
+    const char *version = control_words(WORDS_VERSION);
+    if (json)
+        text_write(&print.text, "{\"jemalloc\":{\"version\":\"%s\",\"stats\":{", version);
+    else
+        text_write(&print.text, "___ Begin jemalloc statistics ___\nVersion: \"%s\"\n", version);
     print_figures(&print, json);
     text_add(&print.text, json ? "}}}\n" : "\n");
     print_part(&print);

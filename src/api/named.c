@@ -12,10 +12,7 @@ SLOW void name_begin(struct name_text *room, const char *name, size_t token)
     if (!closed_for(CLOSED_PROFILED) || name == NULL)
         return;
     if (name == by_token) {
-        struct text t;
-        text_init(&t, room->text, sizeof room->text);
-        text_add(&t, by_token);
-        text_add_number(&t, token);
+        text_of(room->text, sizeof room->text, "%s%zu", by_token, token);
         name = room->text;
     }
     struct sampler *sampler = sampler_mine();

@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <stdarg.h>
 
 void text_init(struct text *t, char *buffer, size_t room)
 {
@@ -30,37 +31,72 @@ void text_add_foreign(struct text *t, const char *words, size_t most)
         text_add_char(t, (unsigned char)*words < ' ' || *words == 0x7f ? '?' : *words);
 }
 
-static void text_add_base(struct text *t, uint64_t n, unsigned base)
+static void add_digits(struct text *t, uint64_t n, unsigned base, unsigned least)
 {
     char digits[20];
     unsigned count = 0;
     do {
         digits[count++] = "0123456789abcdef"[n % base];
         n /= base;
-    } while (n != 0);
+    } while (n != 0 || (count < least && count < sizeof digits));
     while (count > 0)
         text_add_char(t, digits[--count]);
 }
 
-void text_add_number(struct text *t, uint64_t n) { text_add_base(t, n, 10); }
+void text_add_number(struct text *t, uint64_t n) { add_digits(t, n, 10, 1); }
 
-void text_add_hex(struct text *t, uint64_t n)
+/* What stands behind a %; returns its end. */
+static const char *add_value(struct text *t, const char *format, va_list *values)
 {
-    text_add(t, "0x");
-    text_add_base(t, n, 16);
+    if (*format == '#')
+        text_add(t, "0x");
+    format += *format == '#';
+    unsigned least = 0;
+    for (; *format >= '0' && *format <= '9'; format++)
+        least = least * 10 + (unsigned)(*format - '0');
+    bool wide = *format == 'l' || *format == 'z';
+    format += wide;
+    if (*format == 's') {
+        text_add(t, va_arg(*values, const char *));
+    } else if (*format == '.') {
+        size_t most = (size_t)va_arg(*values, int);
+        text_add_foreign(t, va_arg(*values, const char *), most);
+        format += 2;
+    } else if (*format == '%') {
+        text_add_char(t, '%');
+    } else {
+        uint64_t n = wide ? va_arg(*values, size_t) : va_arg(*values, unsigned);
+        add_digits(t, n, *format == 'x' ? 16 : 10, least);
+    }
+    return format + 1;
 }
 
-void text_add_byte(struct text *t, unsigned byte)
+static void write_values(struct text *t, const char *format, va_list *values)
 {
-    static const char digits[] = "0123456789abcdef";
-    text_add_char(t, digits[byte >> 4 & 15]);
-    text_add_char(t, digits[byte & 15]);
+    while (*format != '\0')
+        if (*format == '%')
+            format = add_value(t, format + 1, values);
+        else
+            text_add_char(t, *format++);
 }
 
-void text_add_address(struct text *t, uint64_t address)
+void text_write(struct text *t, const char *format, ...)
 {
-    for (unsigned i = 0; i < sizeof address; i++)
-        text_add_byte(t, (unsigned)(address >> (56 - 8 * i) & 0xff));
+    va_list values;
+    va_start(values, format);
+    write_values(t, format, &values);
+    va_end(values);
+}
+
+struct text text_of(char *buffer, size_t room, const char *format, ...)
+{
+    struct text t;
+    va_list values;
+    text_init(&t, buffer, room);
+    va_start(values, format);
+    write_values(&t, format, &values);
+    va_end(values);
+    return t;
 }
 
 void text_add_path(struct text *t, const char *from, uint64_t process)
@@ -76,30 +112,27 @@ void text_add_path(struct text *t, const char *from, uint64_t process)
 
 void text_add_error(struct text *t, int error)
 {
-    if (error == ENOENT) {
-        text_add(t, "there is no such file");
-    } else if (error == EACCES || error == EPERM) {
-        text_add(t, "permission denied");
-    } else if (error == EISDIR) {
-        text_add(t, "it is a directory");
-    } else if (error == ENOTDIR) {
-        text_add(t, "not a directory");
-    } else if (error == ENOSPC) {
-        text_add(t, "no space left on device");
-    } else if (error == EDQUOT) {
-        text_add(t, "no space left in the quota");
-    } else if (error == EFBIG) {
-        text_add(t, "too large for the limit of file sizes (ulimit -f)");
-    } else if (error == EROFS) {
-        text_add(t, "read-only file system");
-    } else if (error == ENOMEM) {
-        text_add(t, "out of memory");
-    } else if (error == EMFILE) {
-        text_add(t, "too many open files");
-    } else if (error == EPIPE) {
-        text_add(t, "nobody reads it");
-    } else {
-        text_add(t, "error ");
-        text_add_number(t, (uint64_t)error);
-    }
+    static const struct {
+        int error;
+        char words[56];
+    } known[] SELDOM = {
+        {ENOENT, "there is no such file"},
+        {EACCES, "permission denied"},
+        {EPERM, "permission denied"},
+        {EISDIR, "it is a directory"},
+        {ENOTDIR, "not a directory"},
+        {ENOSPC, "no space left on device"},
+        {EDQUOT, "no space left in the quota"},
+        {EFBIG, "too large for the limit of file sizes (ulimit -f)"},
+        {EROFS, "read-only file system"},
+        {ENOMEM, "out of memory"},
+        {EMFILE, "too many open files"},
+        {EPIPE, "nobody reads it"},
+    };
+    for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].error == error) {
+            text_add(t, known[i].words);
+            return;
+        }
+    text_write(t, "error %u", (unsigned)error);
 }

@@ -132,10 +132,7 @@ static int read_file(const char *name, size_t *length)
 static size_t read_group(size_t path_length, const char *name)
 {
     size_t length;
-    struct text t;
-    text_init(&t, path + path_length, ROOM - path_length);
-    text_add(&t, "/");
-    text_add(&t, name);
+    text_of(path + path_length, ROOM - path_length, "/%s", name);
     read_file(path, &length);
     return length;
 }

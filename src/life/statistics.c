@@ -27,15 +27,8 @@ static char line[PATH_OPTION_MOST + 256];
 
 static void complain(const char *option, const char *about, const char *why)
 {
-    struct text t;
-    text_init(&t, line, sizeof line);
-    text_add(&t, "hakmem: ");
-    text_add(&t, option);
-    text_add(&t, ": ");
-    text_add_foreign(&t, about, PATH_OPTION_MOST);
-    text_add(&t, ": ");
-    text_add(&t, why);
-    text_add(&t, "\n");
+    struct text t =
+        text_of(line, sizeof line, "hakmem: %s: %.*s: %s\n", option, PATH_OPTION_MOST, about, why);
     os_print_error(t.start, t.used);
 }
 
@@ -65,15 +58,10 @@ static void make_path(const char *from)
 static void make_own_path(void)
 {
     static char program[PATH_OPTION_MOST];
-    struct text t;
     os_program_path(program, sizeof program);
     const char *name = strrchr(program, '/');
     name = name != NULL ? name + 1 : program;
-    text_init(&t, path, sizeof path);
-    text_add(&t, *name != 0 ? name : "program");
-    text_add(&t, ".");
-    text_add_number(&t, os_process());
-    text_add(&t, ".heap");
+    text_of(path, sizeof path, "%s.%u.heap", *name != 0 ? name : "program", os_process());
 }
 
 static void write_file(void)
@@ -155,7 +143,6 @@ static void make_crossing_path(unsigned number)
 {
     static const char ending[] = ".heap";
     const size_t cut = sizeof ending - 1;
-    struct text t;
     if (policy.profile_file)
         make_path(profile_path);
     else
@@ -163,10 +150,7 @@ static void make_crossing_path(unsigned number)
     size_t length = strlen(path);
     bool cuts = length > cut && memcmp(path + length - cut, ending, cut) == 0;
     length -= cuts ? cut : 0;
-    text_init(&t, path + length, sizeof path - length);
-    text_add(&t, ".rss-");
-    text_add_number(&t, number);
-    text_add(&t, cuts ? ending : "");
+    text_of(path + length, sizeof path - length, ".rss-%u%s", number, cuts ? ending : "");
 }
 
 /* Where another thread writes a profile at this moment, the next look does it. What fails is said
@@ -204,24 +188,17 @@ static void print(const char *option)
 
 static void add_limit(struct text *t, const char *name, size_t limit)
 {
-    if (limit == SIZE_MAX)
-        return;
-    text_add(t, ", ");
-    text_add(t, name);
-    text_add(t, " ");
-    text_add_number(t, limit);
+    if (limit != SIZE_MAX)
+        text_write(t, ", %s %zu", name, limit);
 }
 
 static void say_no_memory(size_t bytes)
 {
-    struct text t;
-    text_init(&t, line, sizeof line);
-    text_add(&t, "hakmem: no memory for a block of ");
-    text_add_number(&t, bytes);
-    text_add(&t, " bytes. Of the heap, bytes in use ");
-    text_add_number(&t, load_relaxed(&use.slices) + load_relaxed(&use.huge));
-    text_add(&t, ", free and kept ");
-    text_add_number(&t, use_dirty());
+    struct text t =
+        text_of(line, sizeof line,
+                "hakmem: no memory for a block of %zu bytes. Of the heap, bytes in use %zu, free "
+                "and kept %zu",
+                bytes, load_relaxed(&use.slices) + load_relaxed(&use.huge), use_dirty());
     add_limit(&t, "hard_limit_bytes", load_relaxed(&limits.hard));
     add_limit(&t, "soft_limit_bytes", load_relaxed(&limits.soft));
     add_limit(&t, "memory limit of the container", limits_container());

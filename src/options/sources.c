@@ -65,10 +65,8 @@ static bool complaint_begin(struct complaint *c, const struct source *from)
         text_add(t, "environment");
     } else {
         add_words(t, words_of(from->file), PATH_SHOWN);
-        if (from->line != 0) {
-            text_add(t, ":");
-            text_add_number(t, from->line);
-        }
+        if (from->line != 0)
+            text_write(t, ":%u", from->line);
     }
     text_add(t, ": ");
     return true;
@@ -96,8 +94,7 @@ COLD static void complain_of_name(const struct source *from, struct words name)
     complaint_name(&c, from, name);
     const char *instead = option_gone(name);
     if (instead != NULL) {
-        text_add(t, ": there is no such option any more: ");
-        text_add(t, instead);
+        text_write(t, ": there is no such option any more: %s", instead);
         complaint_end(&c);
         return;
     }

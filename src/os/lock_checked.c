@@ -18,10 +18,7 @@ static const char *const rank_words[] = {"no", LOCK_RANKS(RANK_WORD)};
 
 static void add_rank(struct text *text, unsigned rank)
 {
-    text_add(text, rank_words[rank < RANK_COUNT ? rank : RANK_NONE]);
-    text_add(text, " (rank ");
-    text_add_number(text, rank);
-    text_add(text, ")");
+    text_write(text, "%s (rank %u)", rank_words[rank < RANK_COUNT ? rank : RANK_NONE], rank);
 }
 
 static void add_held(struct text *text)
@@ -32,10 +29,8 @@ static void add_held(struct text *text)
             continue;
         text_add(text, before);
         add_rank(text, rank);
-        if (held[rank] > 1) {
-            text_add(text, " x ");
-            text_add_number(text, held[rank]);
-        }
+        if (held[rank] > 1)
+            text_write(text, " x %u", held[rank]);
         before = ", ";
     }
     text_add(text, before[0] == ',' ? "\n" : "hakmem: the thread holds no lock\n");
@@ -46,17 +41,8 @@ static void add_held(struct text *text)
 void assertion_failed(const char *file, unsigned line, const char *function, const char *what)
 {
     char said[1024];
-    struct text text;
-    text_init(&text, said, sizeof said);
-    text_add(&text, "hakmem: ");
-    text_add(&text, file);
-    text_add(&text, ":");
-    text_add_number(&text, line);
-    text_add(&text, ": ");
-    text_add(&text, function);
-    text_add(&text, ": assertion failed: ");
-    text_add(&text, what);
-    text_add(&text, "\n");
+    struct text text = text_of(said, sizeof said, "hakmem: %s:%u: %s: assertion failed: %s\n", file,
+                               line, function, what);
     add_held(&text);
     os_print_error(text.start, text.used);
     os_die();
@@ -67,10 +53,7 @@ static COLD __attribute__((noreturn)) void wrong(const struct lock *lock, const 
                                                  const char *rule)
 {
     char what[256];
-    struct text text;
-    text_init(&text, what, sizeof what);
-    text_add(&text, rule);
-    text_add(&text, ": ");
+    struct text text = text_of(what, sizeof what, "%s: ", rule);
     add_rank(&text, lock->rank);
     assertion_failed("os/lock_checked.c", __LINE__, function, text.start);
 }

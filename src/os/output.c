@@ -31,12 +31,7 @@ int output_write(int file, const char *text, size_t length)
 
 int output_begin(struct output *output, const char *path)
 {
-    struct text t;
-    text_init(&t, output->beside, sizeof output->beside);
-    text_add(&t, path);
-    text_add(&t, ".");
-    text_add_number(&t, os_process());
-    text_add(&t, ".tmp");
+    text_of(output->beside, sizeof output->beside, "%s.%u.tmp", path, os_process());
     output->path = path;
     call_unlink(output->beside); /* one that a killed process of this number left */
     output->file = call_open(output->beside, O_WRONLY | O_CREAT | O_EXCL);

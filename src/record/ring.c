@@ -33,13 +33,7 @@ static COLD void command_copy(char *to, size_t room)
 
 COLD int ring_open(const char *folder, unsigned parent)
 {
-    struct text t;
-    text_init(&t, ring_path, sizeof ring_path);
-    text_add(&t, folder);
-    text_add(&t, "/");
-    text_add_number(&t, os_process());
-    text_add(&t, ".");
-    text_add_number(&t, os_nanoseconds());
+    text_of(ring_path, sizeof ring_path, "%s/%u.%zu", folder, os_process(), os_nanoseconds());
     int error;
     struct ring_head *head =
         os_map_new_file(ring_path, FILE_BYTES(RING_CHUNKS), FILE_BYTES(RING_CHUNKS_MOST), &error);

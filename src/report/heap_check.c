@@ -418,17 +418,9 @@ COLD void heap_check_report(const struct accounts *accounts)
     for (size_t i = 0; i < accounts->breaches && i < CHECK_BREACHES_KEPT; i++) {
         const struct check_breach *breach = &accounts->first[i];
         char line[512];
-        struct text text;
-        text_init(&text, line, sizeof line);
-        text_add(&text, "hakmem: heap check: broken: ");
-        text_add(&text, rule_words[breach->rule]);
-        text_add(&text, "; at ");
-        text_add_hex(&text, (uintptr_t)breach->where);
-        text_add(&text, " expected ");
-        text_add_number(&text, breach->expected);
-        text_add(&text, ", found ");
-        text_add_number(&text, breach->found);
-        text_add(&text, "\n");
+        struct text text = text_of(
+            line, sizeof line, "hakmem: heap check: broken: %s; at %#lx expected %zu, found %zu\n",
+            rule_words[breach->rule], (uintptr_t)breach->where, breach->expected, breach->found);
         os_print_error(text.start, text.used);
     }
     if (accounts->breaches > CHECK_BREACHES_KEPT)

@@ -46,18 +46,14 @@ static void add_tenths(struct text *t, uint64_t tenths, bool negative, size_t wi
     text_init(&n, number, sizeof number);
     if (negative && tenths > 0)
         text_add(&n, "-");
-    text_add_number(&n, tenths / 10);
-    text_add(&n, ".");
-    text_add_number(&n, tenths % 10);
+    text_write(&n, "%lu.%lu", tenths / 10, tenths % 10);
     add_right(t, number, width);
 }
 
 static void add_whole(struct text *t, uint64_t whole, size_t width)
 {
     char number[32];
-    struct text n;
-    text_init(&n, number, sizeof number);
-    text_add_number(&n, whole);
+    text_of(number, sizeof number, "%lu", whole);
     add_right(t, number, width);
 }
 
@@ -86,11 +82,7 @@ static void add_line(struct text *t, const char *title, int64_t bytes, uint64_t 
 static void add_head(struct text *t, const struct heap *heap, const struct totals *totals)
 {
     add_program(t);
-    text_add(t, " (PID ");
-    text_add_number(t, os_process());
-    text_add(t, "), hakmem ");
-    text_add(t, heap->tables.version);
-    text_add(t, ": ");
+    text_write(t, " (PID %u), hakmem %s: ", os_process(), heap->tables.version);
     add_mib(t, totals->resident, 0);
     text_add(t, " MiB resident (at most ");
     add_mib(t, totals->most, 0);
@@ -155,10 +147,8 @@ static void add_limits(struct text *t, const struct heap *heap)
     for (unsigned i = 0; i < HEAP_LIMIT_COUNT; i++) {
         if (heap->limits[i] == UINT64_MAX)
             continue;
-        text_add(t, any ? ", " : "limits in MiB: ");
+        text_write(t, "%s%s ", any ? ", " : "limits in MiB: ", names[i]);
         any = true;
-        text_add(t, names[i]);
-        text_add(t, " ");
         add_mib(t, heap->limits[i], 0);
     }
     if (!any)
@@ -190,9 +180,7 @@ static void add_requested(struct text *t, const struct heap *heap)
     add_tenths(t, requested_of(requested->share, 1000), false, 0);
     text_add(t, "% (standard error ");
     add_tenths(t, requested_of(requested->error, 1000), false, 0);
-    text_add(t, "%): estimated from ");
-    text_add_number(t, requested->samples);
-    text_add(t, " samples\n");
+    text_write(t, "%%): estimated from %lu samples\n", requested->samples);
 }
 
 static void print_text(struct text *t, const struct heap *heap, const struct totals *totals)
@@ -218,35 +206,21 @@ static void print_text(struct text *t, const struct heap *heap, const struct tot
 
 static void add_family(struct text *t, const char *name, const char *type, const char *help)
 {
-    static const char words[][8] = {"# TYPE ", "# UNIT ", "# HELP "};
-    const char *const values[] = {type, "bytes", help};
     size_t n = strlen(name);
-    bool in_bytes = n > 6 && strcmp(name + n - 6, "_bytes") == 0;
-    for (unsigned i = 0; i < 3; i++) {
-        if (i == 1 && !in_bytes)
-            continue;
-        text_add(t, words[i]);
-        text_add(t, name);
-        text_add(t, " ");
-        text_add(t, values[i]);
-        text_add(t, "\n");
-    }
+    text_write(t, "# TYPE %s %s\n", name, type);
+    if (n > 6 && strcmp(name + n - 6, "_bytes") == 0)
+        text_write(t, "# UNIT %s bytes\n", name);
+    text_write(t, "# HELP %s %s\n", name, help);
 }
 
 static void add_sample(struct text *t, const char *name, const char *label, const char *value,
                        int64_t number)
 {
     text_add(t, name);
-    if (label != NULL) {
-        text_add(t, "{");
-        text_add(t, label);
-        text_add(t, "=\"");
-        text_add(t, value);
-        text_add(t, "\"}");
-    }
-    text_add(t, number < 0 ? " -" : " ");
-    text_add_number(t, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
-    text_add(t, "\n");
+    if (label != NULL)
+        text_write(t, "{%s=\"%s\"}", label, value);
+    text_write(t, "%s%lu\n", number < 0 ? " -" : " ",
+               number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
 static void add_gauge(struct text *t, const char *name, const char *help, uint64_t value)
