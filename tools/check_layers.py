@@ -180,7 +180,7 @@ STRUCTURE = {
     "AHEAD_MOST HARDENED_FIRST NO_WHOLE",
     "front/adapt.c": "TRIES",
     "front/adapt.h": "JOURNAL_MOST",
-    "life/cgroup.c": "ROOM LEVELS_MOST MiB <2",
+    "life/limits.c": "ROOM LEVELS_MOST MiB <2",
     "life/purge.c": "CALL_MOST CLOCK_DOUBTED FREED_A_MS",
     "life/settings.h": "ORDER_NAME",
     "front/proof.c": "PAUSE_MILLISECONDS",

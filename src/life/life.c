@@ -30,8 +30,6 @@
 #include "os/os.h"
 #include "profile/samples.h"
 #include "record/ring.h"
-#include "report/fault.h"
-#include "report/learned.h"
 #include "report/report.h"
 
 /* Bytes of free memory of small blocks that a hardened heap looks at, at most, when the process

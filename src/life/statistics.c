@@ -8,6 +8,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
+#include "front/adapt.h"
 #include "life/limits.h"
 #include "os/os.h"
 #include "os/self.h"
@@ -271,7 +272,6 @@ COLD void statistics_fork_child(void)
 
 /* Another thread's handler may be at work, or one that called exit: that is not waited for long.
  * Afterwards no handler begins. */
-
 COLD void statistics_end(void)
 {
     KEEP_ERRNO;
@@ -288,4 +288,66 @@ COLD void statistics_end(void)
         write_file();
     if (begun && policy.stats)
         print("stats");
+}
+
+/* ---- what was learned ---- */
+
+static const char *const whys[CAPACITY_REASONS] = {
+    [CAPACITY_MISSES] = "it was empty",
+    [CAPACITY_OVERFLOWS] = "it was full",
+    [CAPACITY_FOREIGN] = "what is freed is other threads'",
+    [CAPACITY_DRAINS] = "the thread frees more than it takes again",
+    [CAPACITY_AGED] = "nobody needed what it held",
+    [CAPACITY_SHARE] = "more threads share what all may keep",
+};
+
+static void add_bytes(struct text *t, size_t bytes)
+{
+    static const struct {
+        const char *name;
+        size_t bytes;
+    } units[] = {{" GiB", GiB}, {" MiB", MiB}, {" KiB", KiB}, {" bytes", 1}};
+    unsigned u = 0;
+    while (units[u].bytes > 1 && bytes < units[u].bytes)
+        u++;
+    text_write(t, "%zu%s", bytes / units[u].bytes, units[u].name);
+}
+
+/* Of a stack, or of a class. */
+static void add_step(struct text *t, const struct journal_entry *e)
+{
+    text_write(t, "thread %u, blocks of %zu bytes: ", e->thread, e->size);
+    if (e->subject == JOURNAL_STACK)
+        text_write(t, "keeps up to %zu -> %zu: %s", e->from, e->to, whys[e->why]);
+    else
+        text_add(t, e->subject == JOURNAL_COMPACTS ? "begin to compact: most of their slabs is free"
+                                                   : "compact no more: they are in their places");
+}
+
+COLD void learned_print(void)
+{
+    static const char nothing[] = "hakmem: learned: nothing, since learn is off\n";
+    char words[256];
+    if (policy.learn == 0) {
+        os_print_error(nothing, sizeof nothing - 1);
+        return;
+    }
+    size_t end = journal_count();
+    size_t begin = end > JOURNAL_MOST ? end - JOURNAL_MOST : 0;
+    struct text t = text_of(words, sizeof words, "hakmem: learned: %zu steps%s\n", end,
+                            begin > 0 ? ", the last 256 of them:"
+                            : end > 0 ? ":"
+                                      : "");
+    os_print_error(t.start, t.used);
+    for (size_t number = begin; number < end; number++) {
+        struct journal_entry e;
+        if (!journal_read(number, &e))
+            continue;
+        t = text_of(words, sizeof words, "hakmem: learned: after ");
+        add_bytes(&t, e.clock);
+        text_add(&t, " freed: ");
+        add_step(&t, &e);
+        text_add(&t, "\n");
+        os_print_error(t.start, t.used);
+    }
 }

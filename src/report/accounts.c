@@ -7,6 +7,7 @@
 #include "back/use.h"
 #include "base/counters.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "front/ahead.h"
 #include "front/cache.h"
 #include "front/hardened.h"
@@ -239,4 +240,23 @@ void account(struct accounts *accounts)
     accounts->rest += guarded.pages - guarded.used;
     accounts->untouched += guarded_region.bytes - guarded.pages;
     accounts->metadata_used += guarded.notes;
+}
+
+/* ---- what is broken ---- */
+
+#define CHECK_RULE_WORDS(rule, words) [CHECK_##rule] = #rule ": " words,
+static const char *const rule_words[] = {CHECK_RULES(CHECK_RULE_WORDS)};
+
+COLD void heap_check_report(const struct accounts *accounts)
+{
+    for (size_t i = 0; i < accounts->breaches && i < CHECK_BREACHES_KEPT; i++) {
+        const struct check_breach *one = &accounts->first[i];
+        char line[512];
+        struct text text = text_of(
+            line, sizeof line, "hakmem: heap check: broken: %s; at %#lx expected %zu, found %zu\n",
+            rule_words[one->rule], (uintptr_t)one->where, one->expected, one->found);
+        os_print_error(text.start, text.used);
+    }
+    if (accounts->breaches > CHECK_BREACHES_KEPT)
+        os_print_error("hakmem: heap check: more is broken, not shown\n", 46);
 }

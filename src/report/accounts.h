@@ -1,9 +1,9 @@
 /* What all memory is used for at one moment: sums over descriptors, stacks and dirty mappings. And
- * the rules that heap_check (heap_check.h) checks, with what it found broken.
+ * the rules that heap_check checks, with what it found broken.
  *
  * The caller holds all locks (heap_lock_all), so no other thread is in the slow path beyond taking
  * a lock. Other threads may still push and pop, so only the bounds of their stacks are read.
- * Nothing here calls malloc, changes anything, or prints. */
+ * Nothing here calls malloc or changes anything. */
 #ifndef HAKMEM_REPORT_ACCOUNTS_H
 #define HAKMEM_REPORT_ACCOUNTS_H
 
@@ -119,5 +119,13 @@ struct accounts {
 
 /* Fills in all but the breaches. */
 void account(struct accounts *accounts);
+
+/* Accounts, then checks each rule. Blocks may be on their way between the program and the slow
+ * path, unless no other thread is at work (`quiet`). Returns how many breaches there are, SIZE_MAX
+ * without memory for the notes. */
+size_t heap_check(struct accounts *accounts, bool quiet);
+
+/* Writes the breaches to standard error, a line each. Needs no lock. */
+void heap_check_report(const struct accounts *accounts);
 
 #endif

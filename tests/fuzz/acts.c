@@ -8,7 +8,7 @@
 #include "life/purge.h"
 #include "model.h"
 #include "os/os.h"
-#include "report/learned.h"
+#include "life/statistics.h"
 
 /* ---- what is asked for ---- */
 

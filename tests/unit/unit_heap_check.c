@@ -20,7 +20,7 @@
 #include "heap/slab.h"
 #include "heap/transfer.h"
 #include "life/life.h"
-#include "report/heap_check.h"
+#include "report/accounts.h"
 
 static struct accounts accounts;
 
