@@ -199,7 +199,7 @@ STRUCTURE = {
     "life/life.c": "END_BYTES WAITS_MOST",
     "life/profiling.c": "CALLERS_MOST EXIT_BYTES HANDLER_LOOKS TRIES_MOST",
     "life/scavenger.c": "HEARTBEAT_MS 256*KiB <=2",
-    "life/statistics.c": "LOOK_MS FURTHER WAIT_STEP WAIT_MOST REPORT_MS",
+    "life/statistics.c": "LOOK_MS FURTHER WAIT_STEP WAIT_MOST REPORT_MS GiB MiB KiB",
 }
 OF_ANY_FILE = {
     "*2",

@@ -24,7 +24,6 @@
 #include "life/purge.h"
 #include "life/settings.h"
 #include "os/os.h"
-#include "os/output.h"
 #include "os/self.h"
 #include "report/report.h"
 #include "sheet/own.h"
@@ -292,17 +291,13 @@ static size_t control_get(const struct control *c, size_t arena, unsigned cls)
 static int dump(const char *path)
 {
     static size_t dumps; /* atomic */
-    struct output output;
     char name[64];
     if (path != NULL && text_length(path) >= PATH_OPTION_MOST)
         return EFAULT;
     size_t sequence = add_relaxed(&dumps, 1);
     text_of(name, sizeof name, "%s.%u.%zu.m%zu.heap", control_words(WORDS_PREFIX), os_process(),
             sequence, sequence);
-    int error = output_begin(&output, path != NULL ? path : name);
-    if (error == 0)
-        error = output_end(&output, profile_write(output.file));
-    return error == 0 ? 0 : EFAULT;
+    return profile_replace(path != NULL ? path : name) == 0 ? 0 : EFAULT;
 }
 
 static void flush_mine(void)

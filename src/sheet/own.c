@@ -9,12 +9,73 @@
 #include "base/text.h"
 #include "os/calls.h"
 #include "os/os.h"
-#include "os/output.h"
 #include "os/self.h"
 #include "profile/marks.h"
 #include "profile/samples.h"
 #include "sheet/profile.h"
 #include "sheet/target.h"
+
+/* ---- files and descriptors ----
+ *
+ * Async-signal-safe, nothing allocates; errors are numbers as of errno, 0 where there is none. A
+ * pipe that nobody reads and a file that is at its limit are errors, and no signals, while signals
+ * are blocked (os_signals_block). */
+
+#define WAIT_STEP 10 /* milliseconds */
+#define WAIT_MOST 1000
+
+/* Writes all of it; waits a second for a descriptor that does not wait by itself. */
+static int output_write(int file, const char *text, size_t length)
+{
+    unsigned waited = 0;
+    while (length > 0) {
+        long done = call_write(file, text, length);
+        if (done == -EINTR)
+            continue;
+        if (done == -EAGAIN && waited < WAIT_MOST) {
+            os_let_pass(WAIT_STEP);
+            waited += WAIT_STEP;
+            continue;
+        }
+        if (done <= 0)
+            return done < 0 ? (int)-done : EIO;
+        text += done;
+        length -= (size_t)done;
+    }
+    return 0;
+}
+
+/* A file that is there in whole or not at all: it is written beside, and then renamed. */
+struct output {
+    int file;
+    const char *path;
+    char beside[PATH_OPTION_MOST + 320];
+};
+
+static int output_begin(struct output *output, const char *path)
+{
+    text_of(output->beside, sizeof output->beside, "%s.%u.tmp", path, os_process());
+    output->path = path;
+    call_unlink(output->beside); /* one that a killed process of this number left */
+    output->file = call_open(output->beside, O_WRONLY | O_CREAT | O_EXCL);
+    return output->file < 0 ? -output->file : 0;
+}
+
+/* After a beginning without an error. `error`: what went wrong since, which it returns, after all
+ * that was written is gone. */
+static int output_end(struct output *output, int error)
+{
+    int closed = call_close(output->file);
+    if (error == 0)
+        error = -closed;
+    if (error == 0)
+        error = -call_rename(output->beside, output->path);
+    if (error != 0)
+        call_unlink(output->beside);
+    return error;
+}
+
+/* ---- the sheet ---- */
 
 /* Of the calling thread: the first one, which /proc/self is, may have ended before the others.
  * Older than Linux 3.17: that one. */
@@ -109,19 +170,29 @@ struct own_error sheet_replace_own(const char *path, enum form form)
 
 /* ---- the heap profile ---- */
 
-static char lines[16 * KiB];
+/* What is written, a good part at once. */
+static struct {
+    char text[16 * KiB];
+    struct text lines;
+    int file, error;
+} out; /* of the thread at work */
 
-/* Writes the lines out when there may be no room for one more. */
-static int flush(int file, struct text *t)
+static void out_flush(void)
 {
-    if (sizeof lines - t->used > PROFILE_LINE_MOST)
-        return 0;
-    int error = output_write(file, t->start, t->used);
-    text_init(t, lines, sizeof lines);
-    return error;
+    if (out.error == 0)
+        out.error = output_write(out.file, out.lines.start, out.lines.used);
+    text_init(&out.lines, out.text, sizeof out.text);
 }
 
-static int write_sites(int file)
+/* With room for any line. */
+static struct text *next_line(void)
+{
+    if (sizeof out.text - out.lines.used <= PROFILE_LINE_MOST)
+        out_flush();
+    return &out.lines;
+}
+
+static void write_sites(void)
 {
     struct profile_sums sums = {.rate = policy.profile_rate,
                                 .lost = samples_lost(),
@@ -129,96 +200,85 @@ static int write_sites(int file)
                                 .pid = os_process(),
                                 .course = samples_course(),
                                 .lately = samples_watched()};
-    struct text t;
     uint64_t sites = 0;
-    int error = 0;
-    text_init(&t, lines, sizeof lines);
     for (const struct site *site = NULL; (site = samples_site_after(site)) != NULL;)
         profile_sum(&sums, site);
-    profile_add_head(&t, &sums);
+    profile_add_head(next_line(), &sums);
     struct watch_mark mark;
-    for (unsigned i = 0; error == 0 && mark_read(i, &mark); i++) {
-        error = flush(file, &t);
-        profile_add_mark(&t, &mark, excess(os_nanoseconds(), mark.time));
-    }
-    for (const struct site *site = NULL; error == 0 && (site = samples_site_after(site)) != NULL;) {
+    for (unsigned i = 0; mark_read(i, &mark); i++)
+        profile_add_mark(next_line(), &mark, excess(os_nanoseconds(), mark.time));
+    for (const struct site *site = NULL; (site = samples_site_after(site)) != NULL;) {
         if (load_relaxed(&site->total.samples) == 0)
             continue; /* that of others */
-        error = flush(file, &t);
-        profile_add_site(&t, &sums, site);
+        profile_add_site(next_line(), &sums, site);
         sites++;
     }
-    if (error == 0)
-        error = flush(file, &t);
-    profile_add_end(&t, sites);
-    return error != 0 ? error : output_write(file, t.start, t.used);
+    profile_add_end(next_line(), sites);
 }
 
-static int write_modules(int file)
-{
-    struct text t;
-    int error = 0;
-    text_init(&t, lines, sizeof lines);
-    for (const struct seen_module *one = modules_seen(); error == 0 && one != NULL;
-         one = one->next) {
-        profile_add_module(&t, one->lines, one->bytes);
-        error = flush(file, &t);
-    }
-    return error != 0 ? error : output_write(file, t.start, t.used);
-}
-
-static int write_mappings(int file)
+static void write_mappings(void)
 {
     int maps = call_open("/proc/self/maps", O_RDONLY);
-    int error = maps < 0 ? -maps : 0;
-    for (long got = 1; error == 0 && got > 0;) {
-        got = call_read(maps, lines, sizeof lines);
-        error = got < 0 ? (int)-got : output_write(file, lines, (size_t)got);
+    out_flush();
+    if (maps < 0 && out.error == 0)
+        out.error = -maps;
+    for (long got = 1; out.error == 0 && got > 0;) {
+        got = call_read(maps, out.text, sizeof out.text);
+        out.lines.used = got > 0 ? (size_t)got : 0;
+        out.error = got < 0 ? (int)-got : 0;
+        out_flush();
     }
     if (maps >= 0)
         call_close(maps);
-    return error;
 }
 
-static int write_script_lines(int file)
+static int write_whole(int file)
 {
-    struct text t;
-    int error = 0;
-    text_init(&t, lines, sizeof lines);
-    for (const struct script_line *line = script_lines(); error == 0 && line != NULL;
-         line = line->next) {
-        profile_add_script_line(&t, line);
-        error = flush(file, &t);
-    }
-    return error != 0 ? error : output_write(file, t.start, t.used);
+    out.file = file;
+    out.error = 0;
+    text_init(&out.lines, out.text, sizeof out.text);
+    write_sites();
+    for (const struct seen_module *one = modules_seen(); one != NULL; one = one->next)
+        profile_add_module(next_line(), one->lines, one->bytes);
+    write_mappings();
+    for (const struct script_line *line = script_lines(); line != NULL; line = line->next)
+        profile_add_script_line(next_line(), line);
+    out_flush();
+    return out.error;
 }
 
-int profile_write(int file)
+static unsigned at_work; /* atomic: the process whose thread is; a fork's child is another */
+
+static bool begin(sigset_t *before)
 {
-    static unsigned
-        at_work; /* atomic: the number of the process that is; a fork's child is another */
-    sigset_t before;
     unsigned other = load_relaxed(&at_work);
     unsigned self = os_process();
     if (other == self || !__atomic_compare_exchange_n(&at_work, &other, self, false,
                                                       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-        return EBUSY;
-    os_signals_block(&before);
-    int error = write_sites(file);
-    if (error == 0)
-        error = write_modules(file);
-    if (error == 0)
-        error = write_mappings(file);
-    if (error == 0)
-        error = write_script_lines(file);
-    os_signals_restore(&before);
+        return false;
+    os_signals_block(before);
+    return true;
+}
+
+static int end(const sigset_t *before, int error)
+{
+    os_signals_restore(before);
     store_release(&at_work, 0);
     return error;
+}
+
+int profile_write(int file)
+{
+    sigset_t before;
+    return begin(&before) ? end(&before, write_whole(file)) : EBUSY;
 }
 
 int profile_replace(const char *path)
 {
     static struct output output;
+    sigset_t before;
+    if (!begin(&before))
+        return EBUSY;
     int error = output_begin(&output, path);
-    return error != 0 ? error : output_end(&output, profile_write(output.file));
+    return end(&before, error != 0 ? error : output_end(&output, write_whole(output.file)));
 }

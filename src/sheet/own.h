@@ -26,7 +26,7 @@ struct own_error sheet_replace_own(const char *path, enum form form);
  * thread does so. Async-signal-safe. */
 int profile_write(int file);
 
-/* To a file that is there in whole or not at all. */
+/* The same to a file that is there in whole or not at all. */
 int profile_replace(const char *path);
 
 #endif
