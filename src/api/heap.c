@@ -48,41 +48,11 @@ EXPORT size_t hakmem_stats(struct hakmem_stats *stats, size_t size)
     struct accounts accounts;
     heap_count(&accounts);
     size_t container = limits_container();
-    const struct hakmem_stats all = {
-        .mapped = accounts.mapped,
-        .program = accounts.program,
-        .thread_caches = accounts.cached,
-        .transfer = accounts.in_transfer,
-        .free_in_slabs = accounts.free_in_slabs,
-        .rest = accounts.rest,
-        .retained = accounts.retained,
-        .untouched = accounts.untouched,
-        .kept = accounts.kept,
-        .metadata = accounts.metadata,
-        .map = accounts.map,
-        .mapped_most = os_mapped_most(),
-        .superslabs = accounts.superslabs,
-        .slabs = accounts.slabs,
-        .large_blocks = accounts.whole,
-        .huge_blocks = accounts.huge,
-        .kept_mappings = accounts.dirty_mappings,
-        .threads = accounts.caches,
-        .refills = accounts.refills,
-        .flushes = accounts.flushes,
-        .returned = accounts.returned,
-        .taken_again = accounts.taken_again,
-        .returning_ns = accounts.returning_ns,
-        .compactions = accounts.compactions,
-        .compacted = accounts.compacted,
-        .regained = accounts.regained,
-        .returned_in_slabs = accounts.absent,
-        .held = load_relaxed(&use.held),
-        .container_limit = container == NO_LIMIT ? 0 : container,
-    };
-    size_t known = size < sizeof all ? size : sizeof all;
-    memcpy(stats, &all, known);
+    accounts.stats.container_limit = container == NO_LIMIT ? 0 : container;
+    size_t known = smaller(size, sizeof accounts.stats);
+    memcpy(stats, &accounts.stats, known);
     memset((char *)stats + known, 0, size - known);
-    return sizeof all;
+    return sizeof accounts.stats;
 }
 
 EXPORT void hakmem_on_soft_limit(hakmem_soft_limit_called called, void *argument)

@@ -61,17 +61,18 @@ static size_t bytes_of_class(unsigned cls)
 
 static struct figures figures_of(const struct accounts *a)
 {
-    size_t begun = a->program + a->cached + a->in_transfer + a->free_in_slabs + a->rest;
+    const struct hakmem_stats *s = &a->stats;
+    size_t begun = s->program + s->thread_caches + s->transfer + s->free_in_slabs + s->rest;
     struct figures f = {
-        .allocated = a->program,
-        .active = round_up(begun - a->absent, os_page),
+        .allocated = s->program,
+        .active = round_up(begun - s->returned_in_slabs, os_page),
         .metadata = a->metadata_used,
         .mapped = begun,
-        .retained = a->untouched,
-        .dirty = a->retained + a->kept,
-        .cached = a->cached,
-        .threads = a->caches,
-        .bins[BIN_LARGEST] = {a->huge, a->huge},
+        .retained = s->untouched,
+        .dirty = s->retained + s->kept,
+        .cached = s->thread_caches,
+        .threads = s->threads,
+        .bins[BIN_LARGEST] = {s->huge_blocks, s->huge_blocks},
     };
     f.resident = f.active + f.dirty + f.metadata;
     for (unsigned cls = 0; cls < CLASSES; cls++) {

@@ -31,33 +31,48 @@ void text_add_foreign(struct text *t, const char *words, size_t most)
         text_add_char(t, (unsigned char)*words < ' ' || *words == 0x7f ? '?' : *words);
 }
 
-static void add_digits(struct text *t, uint64_t n, unsigned base, unsigned least)
+static void add_pad(struct text *t, char c, size_t used, size_t width)
+{
+    for (; used < width; used++)
+        text_add_char(t, c);
+}
+
+static void add_digits(struct text *t, uint64_t n, unsigned base, char pad, size_t width)
 {
     char digits[20];
     unsigned count = 0;
     do {
         digits[count++] = "0123456789abcdef"[n % base];
         n /= base;
-    } while (n != 0 || (count < least && count < sizeof digits));
+    } while (n != 0);
+    add_pad(t, pad, count, width);
     while (count > 0)
         text_add_char(t, digits[--count]);
 }
 
-void text_add_number(struct text *t, uint64_t n) { add_digits(t, n, 10, 1); }
+void text_add_number(struct text *t, uint64_t n) { add_digits(t, n, 10, ' ', 0); }
+
+static void add_column(struct text *t, const char *words, bool left, size_t width)
+{
+    size_t length = text_length(words);
+    add_pad(t, ' ', length, left ? 0 : width);
+    text_add(t, words);
+    add_pad(t, ' ', length, left ? width : 0);
+}
 
 /* What stands behind a %; returns its end. */
 static const char *add_value(struct text *t, const char *format, va_list *values)
 {
-    if (*format == '#')
-        text_add(t, "0x");
-    format += *format == '#';
-    unsigned least = 0;
+    bool hex = *format == '#', left = *format == '-';
+    format += hex | left;
+    char pad = *format == '0' ? '0' : ' ';
+    size_t width = 0;
     for (; *format >= '0' && *format <= '9'; format++)
-        least = least * 10 + (unsigned)(*format - '0');
+        width = width * 10 + (size_t)(*format - '0');
     bool wide = *format == 'l' || *format == 'z';
     format += wide;
     if (*format == 's') {
-        text_add(t, va_arg(*values, const char *));
+        add_column(t, va_arg(*values, const char *), left, width);
     } else if (*format == '.') {
         size_t most = (size_t)va_arg(*values, int);
         text_add_foreign(t, va_arg(*values, const char *), most);
@@ -66,7 +81,8 @@ static const char *add_value(struct text *t, const char *format, va_list *values
         text_add_char(t, '%');
     } else {
         uint64_t n = wide ? va_arg(*values, size_t) : va_arg(*values, unsigned);
-        add_digits(t, n, *format == 'x' ? 16 : 10, least);
+        text_add(t, hex ? "0x" : "");
+        add_digits(t, n, *format == 'x' ? 16 : 10, pad, width);
     }
     return format + 1;
 }

@@ -7,6 +7,7 @@
 #ifndef HAKMEM_REPORT_ACCOUNTS_H
 #define HAKMEM_REPORT_ACCOUNTS_H
 
+#include "hakmem/hakmem.h"
 #include "heap/classes.h"
 
 /* Rule, what it says. What is checked is named as it should be. */
@@ -79,36 +80,16 @@ struct check_breach {
 #define CHECK_BREACHES_KEPT 16
 
 struct accounts {
-    /* Bytes; from `program` to `map` they add up to `mapped`. */
-    size_t mapped;        /* by the count of what the kernel gave */
-    size_t program;       /* in blocks that the program has: a class's size, or what is usable */
-    size_t cached;        /* in blocks in threads' stacks */
-    size_t in_transfer;   /* in blocks in transfer caches */
-    size_t free_in_slabs; /* in free blocks of slabs in use */
-    size_t rest;          /* behind a slab's last block, behind a large block's usable bytes */
-    size_t retained;      /* in free slices that may hold pages */
-    size_t untouched;     /* in free slices without pages */
-    size_t kept;          /* in mappings kept for the next huge block */
-    size_t metadata;      /* in regions of descriptors and arrays, with their guards */
-    size_t map;           /* in leaves of the address map */
+    /* From `program` to `map` they add up to `mapped`. `returned_in_slabs` is of free_in_slabs and
+     * rest. Of a block that the program has it is a class's size, or what is usable. The limit of
+     * containers is left out. */
+    struct hakmem_stats stats;
 
-    size_t absent;        /* of free_in_slabs and rest, in pages given back to the kernel */
     size_t metadata_used; /* of metadata, in pieces in use */
     size_t slab_slices;   /* slices that are slabs' */
     size_t huge_mapped;   /* bytes of the mappings of huge blocks in use */
     size_t huge_usable;
-
-    /* Counts. */
-    size_t superslabs, slabs, huge, dirty_mappings;
-    size_t whole;                 /* blocks of whole slices in use */
-    size_t caches;                /* of living threads */
-    size_t orphans;               /* caches of threads that a fork left behind, not yet taken in */
-    size_t refills, flushes;      /* since the start of the process */
-    size_t returned, taken_again; /* bytes given back to the kernel, and of those taken since */
-    size_t returning_ns;          /* time spent on that */
-    size_t compactions;           /* times a class began to compact */
-    size_t compacted;             /* bytes of blocks that passed by the stacks meanwhile */
-    size_t regained;              /* bytes of thin slabs that became empty, or of their pages */
+    size_t orphans; /* caches of threads that a fork left behind, not yet taken in */
 
     struct class_accounts classes[CLASSES];
 

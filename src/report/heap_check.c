@@ -329,7 +329,7 @@ static void check_tree(struct walk *walk, unsigned shard, unsigned cls)
 {
     const struct pairing_heap *slabs = shard_partial(shard, cls);
     const struct pairing_node *root = slabs->root;
-    size_t steps = 0, most = 4 * walk->accounts->slabs + 4;
+    size_t steps = 0, most = 4 * walk->accounts->stats.slabs + 4;
     size_t blocks = 0, free = 0, absent = 0;
     uintptr_t least = root != NULL && meta_holds(root, sizeof *root) ? root->key : 0;
     if (!node_whole(root, NULL) || (root != NULL && root->next != NULL))
@@ -399,11 +399,11 @@ static void check_sums(struct walk *walk)
         return;
     if (meta.free != SIZE_MAX)
         same(walk, CHECK_META_SUM, NULL, meta_mapped(),
-             accounts->metadata_used + accounts->map + meta.free + meta.unused);
-    size_t parts = accounts->program + accounts->cached + accounts->in_transfer +
-                   accounts->free_in_slabs + accounts->rest + accounts->retained +
-                   accounts->untouched + accounts->kept + accounts->metadata + accounts->map;
-    same(walk, CHECK_MAPPED_SUM, NULL, accounts->mapped, parts);
+             accounts->metadata_used + accounts->stats.map + meta.free + meta.unused);
+    const struct hakmem_stats *s = &accounts->stats;
+    size_t parts = s->program + s->thread_caches + s->transfer + s->free_in_slabs + s->rest +
+                   s->retained + s->untouched + s->kept + s->metadata + s->map;
+    same(walk, CHECK_MAPPED_SUM, NULL, s->mapped, parts);
 }
 
 /* ---- threads' caches and transfer caches ---- */
@@ -539,7 +539,7 @@ static void check_caches(struct walk *walk)
                         cache == cache_current());
         threads[cache->shard % SHARDS_MOST] += whose != CACHE_UNUSED;
     }
-    same(walk, CHECK_CACHE_COUNT, caches_count(), walk->accounts->caches, *caches_count());
+    same(walk, CHECK_CACHE_COUNT, caches_count(), walk->accounts->stats.threads, *caches_count());
     for (unsigned i = 0; i < shards_made() && walk->quiet; i++)
         same(walk, CHECK_SHARD_THREADS, shard_threads(i), threads[i], *shard_threads(i));
 }
@@ -556,13 +556,6 @@ static void check_transfer(struct walk *walk, unsigned cls)
         check_block(walk, &blocks[i], cls, CHECK_TRANSFER_BLOCK);
 }
 
-static void check_fronts(struct walk *walk)
-{
-    check_caches(walk);
-    for (unsigned cls = 0; cls < CLASSES; cls++)
-        check_transfer(walk, cls);
-}
-
 /* ---- the whole ---- */
 
 size_t heap_check(struct accounts *accounts, bool quiet)
@@ -570,8 +563,9 @@ size_t heap_check(struct accounts *accounts, bool quiet)
     account(accounts);
     struct walk walk = {.accounts = accounts, .quiet = quiet};
     /* Some more than there should be, to tell how many there are. */
-    walk.superslab_room = accounts->superslabs + 16;
-    walk.range_room = accounts->superslabs + accounts->huge + accounts->dirty_mappings + 32;
+    walk.superslab_room = accounts->stats.superslabs + 16;
+    walk.range_room = accounts->stats.superslabs + accounts->stats.huge_blocks +
+                      accounts->stats.kept_mappings + 32;
     size_t table = round_up(walk.superslab_room * sizeof *walk.superslabs, os_page);
     size_t ranges = round_up(walk.range_room * sizeof *walk.ranges, os_page);
     size_t marks = round_up(walk.superslab_room * sizeof *walk.marks, os_page);
@@ -587,7 +581,9 @@ size_t heap_check(struct accounts *accounts, bool quiet)
     check_map(&walk);
     check_superslabs(&walk);
     check_shards(&walk);
-    check_fronts(&walk);
+    check_caches(&walk);
+    for (unsigned cls = 0; cls < CLASSES; cls++)
+        check_transfer(&walk, cls);
     if (quiet) {
         check_kept(&walk);
         same(&walk, CHECK_USE_HUGE, &use.huge, accounts->huge_mapped, use.huge);

@@ -134,9 +134,9 @@ static void add_block(struct text *text, const struct address *place, size_t off
         text_add(text, "behind the last block of");
     } else {
         add_offset(text, offset);
-        text_write(text, "a %s of %zu bytes at %#lx",
-                   place->kind == ADDRESS_CLASS ? "block of class" : "large block", place->size,
-                   place->start);
+        text_write(text, "%s%zu bytes at %#lx",
+                   place->kind == ADDRESS_CLASS ? "a block of class " : "a large block of ",
+                   place->size, place->start);
     }
     if (place->slab != 0)
         text_write(text, "%s the slab at %#lx", behind ? "" : ", in", place->slab);

@@ -26,69 +26,34 @@ static void add_program(struct text *t)
 
 /* ---- for people ---- */
 
-#define TITLE_WIDTH 40
-#define NUMBER_WIDTH 9
 #define CLASSES_SHOWN 10
-
-/* Words, at the right end of a column. */
-static void add_right(struct text *t, const char *words, size_t width)
-{
-    for (size_t n = strlen(words); n < width; n++)
-        text_add(t, " ");
-    text_add(t, words);
-}
-
-/* Tenths of a unit. */
-static void add_tenths(struct text *t, uint64_t tenths, bool negative, size_t width)
-{
-    char number[32];
-    struct text n;
-    text_init(&n, number, sizeof number);
-    if (negative && tenths > 0)
-        text_add(&n, "-");
-    text_write(&n, "%lu.%lu", tenths / 10, tenths % 10);
-    add_right(t, number, width);
-}
-
-static void add_whole(struct text *t, uint64_t whole, size_t width)
-{
-    char number[32];
-    text_of(number, sizeof number, "%lu", whole);
-    add_right(t, number, width);
-}
 
 static uint64_t tenths_of(uint64_t part, uint64_t whole)
 {
     return whole == 0 ? 0 : (uint64_t)((double)part * 10 / (double)whole + 0.5);
 }
 
-static void add_mib(struct text *t, uint64_t bytes, size_t width)
-{
-    add_tenths(t, tenths_of(bytes, MiB), false, width);
-}
+/* Two values for "%lu.%lu". */
+#define TENTHS(tenths) (tenths) / 10, (tenths) % 10
+#define IN_MIB(bytes) TENTHS(tenths_of(bytes, MiB))
 
 static void add_line(struct text *t, const char *title, int64_t bytes, uint64_t resident)
 {
-    uint64_t amount = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
-    text_add(t, "  ");
-    text_add(t, title);
-    for (size_t n = strlen(title); n < TITLE_WIDTH; n++)
-        text_add(t, " ");
-    add_tenths(t, tenths_of(amount, MiB), bytes < 0, NUMBER_WIDTH);
-    add_tenths(t, tenths_of(amount * 100, resident), bytes < 0, NUMBER_WIDTH - 2);
-    text_add(t, "\n");
+    char amount[32], part[32];
+    uint64_t size = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
+    uint64_t tenths = tenths_of(size, MiB), percent = tenths_of(size * 100, resident);
+    const char *const signs[] = {"", "-"};
+    text_of(amount, sizeof amount, "%s%lu.%lu", signs[bytes < 0 && tenths > 0], TENTHS(tenths));
+    text_of(part, sizeof part, "%s%lu.%lu", signs[bytes < 0 && percent > 0], TENTHS(percent));
+    text_write(t, "  %-40s%9s%7s\n", title, amount, part);
 }
 
 static void add_head(struct text *t, const struct heap *heap, const struct totals *totals)
 {
     add_program(t);
     text_write(t, " (PID %u), hakmem %s: ", os_process(), heap->tables.version);
-    add_mib(t, totals->resident, 0);
-    text_add(t, " MiB resident (at most ");
-    add_mib(t, totals->most, 0);
-    text_add(t, "), ");
-    add_mib(t, heap->live_bytes, 0);
-    text_add(t, " MiB in blocks in use\n");
+    text_write(t, "%lu.%lu MiB resident (at most %lu.%lu), %lu.%lu MiB in blocks in use\n",
+               IN_MIB(totals->resident), IN_MIB(totals->most), IN_MIB(heap->live_bytes));
 }
 
 /* The next class with less live memory than the last that was shown, or as much and a larger size.
@@ -115,25 +80,19 @@ static void add_classes(struct text *t, const struct heap *heap)
     text_add(t, "size classes with the most memory in use\n"
                 "     size   blocks in use      MiB   free blocks      MiB   in caches\n");
     for (unsigned n = 0; sum != NULL && n < CLASSES_SHOWN; n++, sum = class_below(heap, sum)) {
-        add_whole(t, sum->size, 9);
-        add_whole(t, sum->live, 16);
-        add_mib(t, sum->live * sum->size, 9);
-        add_whole(t, sum->free, 14);
-        add_mib(t, sum->free * sum->size, 9);
-        add_whole(t, sum->cached + sum->in_transfer, 12);
-        text_add(t, "\n");
+        text_write(t, "%9u%16lu%7lu.%lu%14lu%7lu.%lu%12lu\n", sum->size, sum->live,
+                   IN_MIB(sum->live * sum->size), sum->free, IN_MIB(sum->free * sum->size),
+                   sum->cached + sum->in_transfer);
     }
 }
 
 static void add_counters(struct text *t, const struct heap *heap)
 {
-    text_add(t, "since the start: ");
-    add_mib(t, heap->freed, 0);
-    text_add(t, " MiB freed, ");
-    add_mib(t, heap->returned, 0);
-    text_add(t, " MiB returned to the kernel, ");
-    add_mib(t, heap->taken_again, 0);
-    text_add(t, " MiB of it used again\n");
+    text_write(
+        t,
+        "since the start: %lu.%lu MiB freed, %lu.%lu MiB returned to the kernel, %lu.%lu MiB "
+        "of it used again\n",
+        IN_MIB(heap->freed), IN_MIB(heap->returned), IN_MIB(heap->taken_again));
 }
 
 static void add_limits(struct text *t, const struct heap *heap)
@@ -147,26 +106,20 @@ static void add_limits(struct text *t, const struct heap *heap)
     for (unsigned i = 0; i < HEAP_LIMIT_COUNT; i++) {
         if (heap->limits[i] == UINT64_MAX)
             continue;
-        text_write(t, "%s%s ", any ? ", " : "limits in MiB: ", names[i]);
+        text_write(t, "%s%s %lu.%lu", any ? ", " : "limits in MiB: ", names[i],
+                   IN_MIB(heap->limits[i]));
         any = true;
-        add_mib(t, heap->limits[i], 0);
     }
-    if (!any)
-        return;
-    text_add(t, "; of the heap count ");
-    add_mib(t, heap->held, 0);
-    text_add(t, "\n");
+    if (any)
+        text_write(t, "; of the heap count %lu.%lu\n", IN_MIB(heap->held));
 }
 
 static void add_swapped(struct text *t, const struct totals *totals)
 {
-    if (totals->swapped[0] + totals->swapped[1] == 0)
-        return;
-    text_add(t, "in swap, not resident: ");
-    add_mib(t, totals->swapped[0], 0);
-    text_add(t, " MiB of the heap, ");
-    add_mib(t, totals->swapped[1], 0);
-    text_add(t, " MiB of other memory\n");
+    if (totals->swapped[0] + totals->swapped[1] > 0)
+        text_write(t,
+                   "in swap, not resident: %lu.%lu MiB of the heap, %lu.%lu MiB of other memory\n",
+                   IN_MIB(totals->swapped[0]), IN_MIB(totals->swapped[1]));
 }
 
 static void add_requested(struct text *t, const struct heap *heap)
@@ -174,13 +127,12 @@ static void add_requested(struct text *t, const struct heap *heap)
     const struct requested *requested = &heap->requested;
     if (requested->samples == 0)
         return;
-    text_add(t, "of the blocks in use the program requested ");
-    add_mib(t, requested_of(requested->share, heap->live_bytes), 0);
-    text_add(t, " MiB, ");
-    add_tenths(t, requested_of(requested->share, 1000), false, 0);
-    text_add(t, "% (standard error ");
-    add_tenths(t, requested_of(requested->error, 1000), false, 0);
-    text_write(t, "%%): estimated from %lu samples\n", requested->samples);
+    text_write(t,
+               "of the blocks in use the program requested %lu.%lu MiB, %lu.%lu%% (standard error "
+               "%lu.%lu%%): estimated from %lu samples\n",
+               IN_MIB(requested_of(requested->share, heap->live_bytes)),
+               TENTHS(requested_of(requested->share, 1000)),
+               TENTHS(requested_of(requested->error, 1000)), requested->samples);
 }
 
 static void print_text(struct text *t, const struct heap *heap, const struct totals *totals)

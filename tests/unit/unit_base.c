@@ -105,6 +105,8 @@ static void text(void)
     EXPECT(strcmp(more,
                   "own\n a?bc 18446744073709551615% 0000000000000abc 07 0xffffffffffffffff|") == 0);
     EXPECT_EQUAL(t.used, strlen(more));
+    t = text_of(more, sizeof more, "%3u|%3s|%-3s|%3s|%2u", 7, "a", "b", "long", 100);
+    EXPECT(strcmp(more, "  7|  a|b  |long|100") == 0);
 }
 
 int main(void)
