@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "api/heap.h"
 #include "back/use.h"
 #include "base/atomic.h"
 #include "base/policy.h"
@@ -14,6 +13,7 @@
 #include "life/purge.h"
 #include "life/settings.h"
 #include "os/os.h"
+#include "report/accounts.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

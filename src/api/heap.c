@@ -1,7 +1,5 @@
 /* hakmem's own public functions: about the whole heap, for options, and for programs that move
  * their blocks. */
-#include "api/heap.h"
-
 #include <errno.h>
 #include <string.h>
 
@@ -24,14 +22,6 @@
 #include "sheet/own.h"
 
 #define EXPORT __attribute__((visibility("default")))
-
-void heap_count(struct accounts *accounts)
-{
-    thread_cache(); /* the process's start */
-    heap_lock_all();
-    account(accounts);
-    heap_unlock_all();
-}
 
 EXPORT size_t hakmem_purge(void) { return purge_all(thread_cache(), 0); }
 

@@ -1,4 +1,4 @@
-/* jemalloc's mallctl and malloc_stats_print, about hakmem's heap.
+/* jemalloc's mallctl and malloc_stats_print, about hakmem's heap; mallctl.def has the table.
  *
  *   mallctl -> mallctlnametomib -> mallctlbymib -> control_get, control_set
  *
@@ -6,13 +6,10 @@
  * `*` is the number in its place. Figures are those of the last epoch, which a program begins by
  * writing to "epoch": they are kept in words that each thread may read and write, so two epochs
  * that begin at once may mix. No lock is held here, and none is needed around a fork. */
-#include "api/mallctl.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "api/blocks.h"
-#include "api/heap.h"
 #include "base/atomic.h"
 #include "base/defs.h"
 #include "base/policy.h"
@@ -25,6 +22,7 @@
 #include "life/settings.h"
 #include "os/os.h"
 #include "os/self.h"
+#include "report/accounts.h"
 #include "report/report.h"
 #include "sheet/own.h"
 

@@ -203,27 +203,12 @@ static const struct version {
 
 static char path[ROOM], content[ROOM]; /* lock: purge */
 
-/* What the file says; returns 0, or why it can't be opened. */
-static int read_file(const char *name, size_t *length)
-{
-    int error;
-    *length = 0;
-    int file = os_open(name, &error);
-    if (file < 0)
-        return error;
-    for (size_t got = 1; got > 0 && *length < ROOM; *length += got)
-        got = os_read(file, content + *length, ROOM - *length, &error);
-    os_close(file);
-    return 0;
-}
-
-/* The same of a file of the group that `path` names. */
+/* The content of a file of the group that `path` names; how long it is. */
 static size_t read_group(size_t path_length, const char *name)
 {
-    size_t length;
+    int ignored;
     text_of(path + path_length, ROOM - path_length, "/%s", name);
-    read_file(path, &length);
-    return length;
+    return os_read_file(path, content, ROOM, &ignored);
 }
 
 /* A group without a limit has "max" in the file, or the largest number of whole pages. */
@@ -245,10 +230,10 @@ static bool group_is_close(size_t path_length, const struct version *version, si
 int cgroup_read(struct cgroup_memory *memory)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
-    size_t length;
+    int error;
     struct cgroup group;
     *memory = (struct cgroup_memory){NO_LIMIT, false};
-    int error = read_file("/proc/self/cgroup", &length);
+    size_t length = os_read_file("/proc/self/cgroup", content, ROOM, &error);
     if (error != 0 || !cgroup_find(content, length, &group))
         return error;
     const struct version *version = &versions[group.first];

@@ -206,7 +206,8 @@ static bool value_read(const struct option *option, struct words words, size_t *
     return unit != NULL && !__builtin_mul_overflow(number, unit->value, value);
 }
 
-bool option_set(const struct option *option, struct words words)
+/* False if the value is not of its type or out of its bounds. */
+static bool option_set(const struct option *option, struct words words)
 {
     size_t value = AUTO;
     if (!(option_may_be_auto(option) && same(words, "auto")) &&
@@ -216,7 +217,8 @@ bool option_set(const struct option *option, struct words words)
     return true;
 }
 
-void option_add_value(struct text *t, const struct option *option, size_t value)
+/* As it may be given, in the largest unit that is exact: "512K", "on", "auto". */
+static void option_add_value(struct text *t, const struct option *option, size_t value)
 {
     if (value == AUTO) {
         text_add(t, "auto");

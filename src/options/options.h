@@ -51,12 +51,6 @@ static inline bool option_may_be_auto(const struct option *option) { return opti
 /* Finds an option by its name, in upper or lower case; null if there is none. */
 const struct option *option_find(struct words name);
 
-/* Sets the option; false if the value is not of its type or out of its bounds. */
-bool option_set(const struct option *option, struct words value);
-
-/* A value as it may be given, in the largest unit that is exact: "512K", "on", "auto". */
-void option_add_value(struct text *t, const struct option *option, size_t value);
-
 /* ---- where options come from ---- */
 
 /* Reads /etc/hakmem.conf, then the file that HAKMEM_CONFIG names, then the environment; the later

@@ -4,7 +4,10 @@
 #ifndef HAKMEM_SHEET_OWN_H
 #define HAKMEM_SHEET_OWN_H
 
-#include "sheet/print.h"
+#include "sheet/heap.h"
+
+/* For people, or for Prometheus. */
+enum form { FORM_TEXT, FORM_OPENMETRICS };
 
 /* What failed. */
 enum own_step { OWN_READ, OWN_WRITE };
