@@ -24,7 +24,7 @@ void text_add_number(struct text *t, uint64_t n);
 /* Words and values, as printf would write them: %s, of what is hakmem's own; %.*s, of what is not,
  * as text_add_foreign does; %u and %x, with l or z for 64 bits, # for 0x; widths, with 0 for zeroes
  * and - for words at the left; %%. Nothing else. */
-#define TEXT_FORMAT(from) __attribute__((format(printf, from, from + 1)))
+#define TEXT_FORMAT(from) __attribute__((format(printf, from, (from) + 1)))
 void text_write(struct text *t, const char *format, ...) TEXT_FORMAT(2);
 
 /* The same, at the start of a buffer. */

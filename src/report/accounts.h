@@ -99,7 +99,7 @@ struct accounts {
 };
 
 /* Fills in all but the breaches. */
-void account(struct accounts *accounts);
+void account(struct accounts *all);
 
 /* Accounts, then checks each rule. Blocks may be on their way between the program and the slow
  * path, unless no other thread is at work (`quiet`). Returns how many breaches there are, SIZE_MAX
