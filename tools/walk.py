@@ -76,7 +76,7 @@ DOOR = (
     "front/cache.h:not_entered",
     "front/deferred.c:deferred_put",
     "report/report.c:report_late",
-    "life/upkeep.h:make_room",
+    "api/door.c:give_memory_back",
 )
 # What keeps the first of two findings.
 MERGE = re.compile(
@@ -92,7 +92,7 @@ CLOSED = {
     "the first frees of a new stack go to their slabs": "front/stacks.c:stack_begin",
     "all frees are checked": "front/closing.c:caches_take_away",
     "the thread rests": "front/refill.c:cache_rest",
-    "there is more to give back than one call may": "life/upkeep.c:settle_visits",
+    "there is more to give back than one call may": "api/door.c:settle_visits",
     "sizes are checked, the heap is hardened, or an order waits": "front/closing.c:cache_settle",
     "calls are recorded, profiled or guarded": "heap/offsets.c:classes_close",
 }
@@ -112,7 +112,7 @@ MECHANISMS = {
     "blocks in transfer caches": "heap/transfer.c:transfers_decay",
     "blocks in stacks, by age": "front/large.c:stacks_age",
     "the limit of kept memory: stacks serve, what is idle goes back": "back/use.c:use_grown",
-    "malloc makes room where the limit is exceeded": "life/upkeep.h:make_room",
+    "malloc makes room where the limit is exceeded": "api/door.h:leave_taken",
     "limits of containers": "life/limits.c:limits_look",
     "the soft limit": "life/purge.c:soft_limit_act",
     "the hard limit": "back/use.c:use_hold",

@@ -73,22 +73,38 @@ Function *of_runtime(Function *linked, const char *name)
 /* Where the forms go that do not end in a fast body. The first call of one decides: with
  * check_functions to functions that note or compare which form allocated the block. As with a jump
  * by the linker's table, what a form without a body calls may be the program's. */
-void *take_first(size_t n, size_t align);
-void *take_array_first(size_t n);
-void *take_array_aligned_first(size_t n, align_val_t align);
-void give_first(void *p) noexcept;
-void give_array_first(void *p) noexcept;
-void give_array_aligned_first(void *p, align_val_t align) noexcept;
+bool decide();
 
-struct {
+struct Forms {
     void *(*take)(size_t, size_t);
     void *(*take_array)(size_t);
     void *(*take_array_aligned)(size_t, align_val_t);
     void (*give)(void *) noexcept;
     void (*give_array)(void *) noexcept;
     void (*give_array_aligned)(void *, align_val_t) noexcept;
-} forms = {take_first, take_array_first, take_array_aligned_first,
-           give_first, give_array_first, give_array_aligned_first};
+};
+extern Forms forms;
+
+template <auto form, typename... Arguments>
+void *take_first(Arguments... arguments)
+{
+    decide();
+    return (forms.*form)(arguments...);
+}
+
+template <auto form, typename... Arguments>
+void give_first(Arguments... arguments) noexcept
+{
+    decide();
+    (forms.*form)(arguments...);
+}
+
+Forms forms = {take_first<&Forms::take>,
+               take_first<&Forms::take_array>,
+               take_first<&Forms::take_array_aligned>,
+               give_first<&Forms::give>,
+               give_first<&Forms::give_array>,
+               give_first<&Forms::give_array_aligned>};
 
 FAST void *new_fast(size_t n)
 {
@@ -168,10 +184,6 @@ bool aligned_array_is_ours()
            static_cast<aligned_delete>(operator delete[]) == delete_own_array_aligned;
 }
 
-} // namespace
-
-namespace {
-
 /* Blocks of a program's own forms are as they make them, and who replaces one may well take all
  * memory by malloc. */
 bool all_are_ours()
@@ -232,46 +244,6 @@ extern "C" HIDDEN void slow_free_noexcept(void *p) noexcept __asm__("slow_free")
     store_relaxed(&forms.give_array_aligned, give_array_aligned);
     return noted;
 }
-
-void *take_first(size_t n, size_t align)
-{
-    decide();
-    return forms.take(n, align);
-}
-
-void *take_array_first(size_t n)
-{
-    decide();
-    return forms.take_array(n);
-}
-
-void *take_array_aligned_first(size_t n, align_val_t align)
-{
-    decide();
-    return forms.take_array_aligned(n, align);
-}
-
-void give_first(void *p) noexcept
-{
-    decide();
-    forms.give(p);
-}
-
-void give_array_first(void *p) noexcept
-{
-    decide();
-    forms.give_array(p);
-}
-
-void give_array_aligned_first(void *p, align_val_t align) noexcept
-{
-    decide();
-    forms.give_array_aligned(p, align);
-}
-
-} // namespace
-
-namespace {
 
 /* A block of a form that does not go by `forms`; null as well. */
 void *noted(void *p, enum maker maker)

@@ -9,7 +9,9 @@
 #include "front/owners.h"
 #include "front/registry.h"
 #include "life/life.h"
-#include "life/upkeep.h"
+#include "life/profiling.h"
+#include "life/purge.h"
+#include "life/scavenger.h"
 #include "os/lock.h"
 #include "report/report.h"
 
@@ -72,6 +74,13 @@ struct door {
     struct finding found; /* of other blocks than the call's own */
 };
 
+/* What a call does for memory that lies idle, after its own work and without locks. */
+void give_memory_back(bool freed, size_t own);
+
+/* After memory was freed by the calling thread, which has this cache or none. `own`: bytes of the
+ * call's own block, if that is huge. */
+void look_after(struct cache *cache, size_t own);
+
 /* False where it is shut. */
 static inline bool enter(struct door *door)
 {
@@ -82,6 +91,14 @@ static inline bool enter(struct door *door)
     if (likely(door->cache != NULL))
         door->found = stacks_catch_up(door->cache);
     return true;
+}
+
+/* What a thread that takes a block by the slow path has to note before. */
+static inline void note_taker(struct cache *cache)
+{
+    scavenger_note(cache);
+    if (unlikely(load_relaxed(&cache->mine) == NULL))
+        thread_ask_for_end(cache);
 }
 
 /* The same to take a block, which says that the thread is there: what then starts, as the
@@ -104,11 +121,14 @@ static inline void leave(struct door *door)
         report_late(door->found, NULL);
 }
 
-/* After a block was taken, of `own` bytes if it is huge. */
+/* After a block was taken, of `own` bytes if it is huge. What lies idle may be what the program has
+ * begun to take again, so mostly only what is kept beyond what may be goes back. */
 static inline void leave_taken(struct door *door, size_t own)
 {
     leave(door);
-    make_room(own);
+    guards_look();
+    if (purge_is_due() && (use_excess() > 0 || use_grown() || soft_limit_waits()))
+        give_memory_back(false, own);
 }
 
 /* After one was freed. */

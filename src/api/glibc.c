@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "api/heap.h"
 #include "back/use.h"
 #include "base/atomic.h"
 #include "base/policy.h"
@@ -14,6 +13,7 @@
 #include "life/purge.h"
 #include "life/settings.h"
 #include "os/os.h"
+#include "report/accounts.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -40,18 +40,19 @@ static size_t blocks_free(const struct accounts *accounts)
 
 static struct hakmem_mallinfo2 mallinfo_of(const struct accounts *accounts)
 {
-    size_t arena = accounts->mapped - accounts->huge_mapped - accounts->metadata - accounts->map;
-    size_t used = accounts->program - accounts->huge_usable;
+    const struct hakmem_stats *s = &accounts->stats;
+    size_t arena = s->mapped - accounts->huge_mapped - s->metadata - s->map;
+    size_t used = s->program - accounts->huge_usable;
     return (struct hakmem_mallinfo2){
         .arena = arena,
         .ordblks = blocks_free(accounts),
         .smblks = blocks_cached(accounts),
-        .hblks = accounts->huge,
+        .hblks = s->huge_blocks,
         .hblkhd = accounts->huge_mapped,
-        .fsmblks = accounts->cached + accounts->in_transfer,
+        .fsmblks = s->thread_caches + s->transfer,
         .uordblks = used,
         .fordblks = arena - used,
-        .keepcost = accounts->retained + accounts->kept,
+        .keepcost = s->retained + s->kept,
     };
 }
 
@@ -83,31 +84,6 @@ EXPORT struct hakmem_mallinfo hakmem_mallinfo(void)
 
 /* ---- XML ---- */
 
-/* `<name a="1" b="2"/>` to the stream: its text up to each number, then the number. */
-struct piece {
-    const char *words;
-    size_t number;
-};
-
-static void write_element(FILE *stream, const struct piece *pieces, size_t count)
-{
-    char line[512];
-    struct text text;
-    text_init(&text, line, sizeof line);
-    for (size_t i = 0; i < count; i++) {
-        text_add(&text, pieces[i].words);
-        text_add(&text, "=\"");
-        text_add_number(&text, pieces[i].number);
-        text_add(&text, "\"");
-    }
-    text_add(&text, "/>\n");
-    fputs(line, stream);
-}
-
-#define ELEMENT(stream, ...)                                   \
-    write_element(stream, (const struct piece[]){__VA_ARGS__}, \
-                  sizeof((const struct piece[]){__VA_ARGS__}) / sizeof(struct piece))
-
 static void write_sizes(FILE *stream, const struct accounts *accounts)
 {
     fputs("<sizes>\n", stream);
@@ -116,53 +92,59 @@ static void write_sizes(FILE *stream, const struct accounts *accounts)
         size_t least = cls == 0 ? 1 : size_classes[cls - 1].size + 1;
         size_t count = accounts->classes[cls].free;
         if (count > 0)
-            ELEMENT(stream, {"  <size from", least}, {" to", size}, {" total", count * size},
-                    {" count", count});
+            fprintf(stream, "  <size from=\"%zu\" to=\"%zu\" total=\"%zu\" count=\"%zu\"/>\n",
+                    least, size, count * size, count);
     }
     fputs("</sizes>\n", stream);
 }
 
 /* What glibc writes for a heap and once more for all of them; hakmem has one. */
-static void write_totals(FILE *stream, const struct accounts *accounts,
+static void write_totals(FILE *stream, const struct hakmem_stats *stats,
                          const struct hakmem_mallinfo2 *info, bool all)
 {
-    ELEMENT(stream, {"<total type=\"fast\" count", info->smblks}, {" size", info->fsmblks});
-    ELEMENT(stream, {"<total type=\"rest\" count", info->ordblks},
-            {" size", accounts->free_in_slabs});
+    fprintf(stream,
+            "<total type=\"fast\" count=\"%zu\" size=\"%zu\"/>\n"
+            "<total type=\"rest\" count=\"%zu\" size=\"%zu\"/>\n",
+            info->smblks, info->fsmblks, info->ordblks, stats->free_in_slabs);
     if (all)
-        ELEMENT(stream, {"<total type=\"mmap\" count", info->hblks}, {" size", info->hblkhd});
-    size_t now = all ? accounts->mapped : info->arena;
-    ELEMENT(stream, {"<system type=\"current\" size", now});
+        fprintf(stream, "<total type=\"mmap\" count=\"%zu\" size=\"%zu\"/>\n", info->hblks,
+                info->hblkhd);
+    size_t now = all ? stats->mapped : info->arena;
+    fprintf(stream, "<system type=\"current\" size=\"%zu\"/>\n", now);
     if (all)
-        ELEMENT(stream, {"<system type=\"max\" size", os_mapped_most()});
-    ELEMENT(stream, {"<aspace type=\"total\" size", now});
-    ELEMENT(stream, {"<aspace type=\"mprotect\" size", now});
+        fprintf(stream, "<system type=\"max\" size=\"%zu\"/>\n", stats->mapped_most);
+    fprintf(stream,
+            "<aspace type=\"total\" size=\"%zu\"/>\n<aspace type=\"mprotect\" size=\"%zu\"/>\n",
+            now, now);
 }
 
 static void write_details(FILE *stream, const struct accounts *accounts)
 {
-    fputs("<hakmem>\n", stream);
-    ELEMENT(stream, {"<bytes mapped", accounts->mapped}, {" program", accounts->program},
-            {" thread_caches", accounts->cached}, {" transfer", accounts->in_transfer},
-            {" free_in_slabs", accounts->free_in_slabs}, {" rest", accounts->rest},
-            {" retained", accounts->retained}, {" untouched", accounts->untouched},
-            {" kept", accounts->kept}, {" metadata", accounts->metadata}, {" map", accounts->map});
-    ELEMENT(stream, {"<counts superslabs", accounts->superslabs}, {" slabs", accounts->slabs},
-            {" large_blocks", accounts->whole}, {" huge_blocks", accounts->huge},
-            {" kept_mappings", accounts->dirty_mappings}, {" threads", accounts->caches},
-            {" refills", accounts->refills}, {" flushes", accounts->flushes});
-    ELEMENT(stream, {"<returned bytes", accounts->returned},
-            {" taken_again", accounts->taken_again}, {" nanoseconds", accounts->returning_ns},
-            {" in_slabs", accounts->absent});
-    ELEMENT(stream, {"<compaction begun", accounts->compactions}, {" bytes", accounts->compacted},
-            {" regained", accounts->regained});
+    const struct hakmem_stats *s = &accounts->stats;
+    fprintf(stream,
+            "<hakmem>\n<bytes mapped=\"%zu\" program=\"%zu\" thread_caches=\"%zu\" "
+            "transfer=\"%zu\" free_in_slabs=\"%zu\" rest=\"%zu\" retained=\"%zu\" "
+            "untouched=\"%zu\" kept=\"%zu\" metadata=\"%zu\" map=\"%zu\"/>\n",
+            s->mapped, s->program, s->thread_caches, s->transfer, s->free_in_slabs, s->rest,
+            s->retained, s->untouched, s->kept, s->metadata, s->map);
+    fprintf(stream,
+            "<counts superslabs=\"%zu\" slabs=\"%zu\" large_blocks=\"%zu\" huge_blocks=\"%zu\" "
+            "kept_mappings=\"%zu\" threads=\"%zu\" refills=\"%zu\" flushes=\"%zu\"/>\n",
+            s->superslabs, s->slabs, s->large_blocks, s->huge_blocks, s->kept_mappings, s->threads,
+            s->refills, s->flushes);
+    fprintf(stream,
+            "<returned bytes=\"%zu\" taken_again=\"%zu\" nanoseconds=\"%zu\" in_slabs=\"%zu\"/>\n"
+            "<compaction begun=\"%zu\" bytes=\"%zu\" regained=\"%zu\"/>\n",
+            s->returned, s->taken_again, s->returning_ns, s->returned_in_slabs, s->compactions,
+            s->compacted, s->regained);
     for (unsigned cls = 0; cls < CLASSES; cls++) {
         const struct class_accounts *c = &accounts->classes[cls];
         if (c->slabs > 0)
-            ELEMENT(stream, {"<class size", size_classes[cls].size}, {" slabs", c->slabs},
-                    {" taken", c->taken}, {" free", c->free}, {" cached", c->cached},
-                    {" transfer", c->in_transfer}, {" compacts", c->compacts},
-                    {" compacted", c->compacted}, {" regained", c->regained});
+            fprintf(stream,
+                    "<class size=\"%zu\" slabs=\"%zu\" taken=\"%zu\" free=\"%zu\" cached=\"%zu\" "
+                    "transfer=\"%zu\" compacts=\"%zu\" compacted=\"%zu\" regained=\"%zu\"/>\n",
+                    (size_t)size_classes[cls].size, c->slabs, c->taken, c->free, c->cached,
+                    c->in_transfer, c->compacts, c->compacted, c->regained);
     }
     fputs("</hakmem>\n", stream);
 }
@@ -176,9 +158,9 @@ EXPORT int hakmem_malloc_info(int options, FILE *stream)
     struct hakmem_mallinfo2 info = mallinfo_of(&accounts);
     fputs("<malloc version=\"1\">\n<heap nr=\"0\">\n", stream);
     write_sizes(stream, &accounts);
-    write_totals(stream, &accounts, &info, false);
+    write_totals(stream, &accounts.stats, &info, false);
     fputs("</heap>\n", stream);
-    write_totals(stream, &accounts, &info, true);
+    write_totals(stream, &accounts.stats, &info, true);
     write_details(stream, &accounts);
     fputs("</malloc>\n", stream);
     return 0;
@@ -186,38 +168,37 @@ EXPORT int hakmem_malloc_info(int options, FILE *stream)
 
 /* ---- the summary ---- */
 
-static void print_figure(struct text *text, const char *words, size_t number)
-{
-    text_add(text, words);
-    for (size_t tens = 1000000000; tens > number && tens > 1; tens /= 10)
-        text_add(text, " ");
-    text_add_number(text, number);
-    text_add(text, "\n");
-}
-
 EXPORT void hakmem_malloc_stats(void)
 {
     struct accounts accounts;
     heap_count(&accounts);
+    const struct hakmem_stats *s = &accounts.stats;
     struct hakmem_mallinfo2 info = mallinfo_of(&accounts);
     char lines[1024];
-    struct text text;
-    text_init(&text, lines, sizeof lines);
-    print_figure(&text, "Arena 0:\nsystem bytes     = ", info.arena);
-    print_figure(&text, "in use bytes     = ", info.uordblks);
-    print_figure(&text, "Total (incl. mmap):\nsystem bytes     = ", accounts.mapped);
-    print_figure(&text, "in use bytes     = ", accounts.program);
-    print_figure(&text, "max mmap regions = ", load_relaxed(&use.blocks_most));
-    print_figure(&text, "max mmap bytes   = ", load_relaxed(&use.huge_most));
-    print_figure(&text, "hakmem:\nmmap regions     = ", info.hblks);
-    print_figure(&text, "mmap bytes       = ", info.hblkhd);
-    print_figure(&text, "thread caches    = ", accounts.cached);
-    print_figure(&text, "transfer caches  = ", accounts.in_transfer);
-    print_figure(&text, "free in slabs    = ", accounts.free_in_slabs);
-    print_figure(&text, "retained         = ", accounts.retained);
-    print_figure(&text, "kept mappings    = ", accounts.kept);
-    print_figure(&text, "metadata         = ", accounts.metadata + accounts.map);
-    print_figure(&text, "max system bytes = ", os_mapped_most());
+    struct text text = text_of(lines, sizeof lines,
+                               "Arena 0:\n"
+                               "system bytes     = %10zu\n"
+                               "in use bytes     = %10zu\n"
+                               "Total (incl. mmap):\n"
+                               "system bytes     = %10zu\n"
+                               "in use bytes     = %10zu\n"
+                               "max mmap regions = %10zu\n"
+                               "max mmap bytes   = %10zu\n",
+                               info.arena, info.uordblks, s->mapped, s->program,
+                               load_relaxed(&use.blocks_most), load_relaxed(&use.huge_most));
+    text_write(&text,
+               "hakmem:\n"
+               "mmap regions     = %10zu\n"
+               "mmap bytes       = %10zu\n"
+               "thread caches    = %10zu\n"
+               "transfer caches  = %10zu\n"
+               "free in slabs    = %10zu\n"
+               "retained         = %10zu\n"
+               "kept mappings    = %10zu\n"
+               "metadata         = %10zu\n"
+               "max system bytes = %10zu\n",
+               info.hblks, info.hblkhd, s->thread_caches, s->transfer, s->free_in_slabs,
+               s->retained, s->kept, s->metadata + s->map, s->mapped_most);
     os_print_error(text.start, text.used);
 }
 

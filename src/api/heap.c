@@ -1,33 +1,27 @@
 /* hakmem's own public functions: about the whole heap, for options, and for programs that move
  * their blocks. */
-#include "api/heap.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "api/door.h"
 #include "api/slow.h"
 #include "base/text.h"
+#include "base/watch.h"
 #include "front/refill.h"
 #include "hakmem/hakmem.h"
 #include "heap/shards.h"
 #include "life/life.h"
 #include "life/limits.h"
+#include "life/profiling.h"
 #include "life/purge.h"
+#include "life/recording.h"
 #include "life/settings.h"
 #include "options/options.h"
 #include "os/os.h"
-#include "report/heap_check.h"
+#include "report/accounts.h"
+#include "sheet/own.h"
 
 #define EXPORT __attribute__((visibility("default")))
-
-void heap_count(struct accounts *accounts)
-{
-    thread_cache(); /* the process's start */
-    heap_lock_all();
-    account(accounts);
-    heap_unlock_all();
-}
 
 EXPORT size_t hakmem_purge(void) { return purge_all(thread_cache(), 0); }
 
@@ -44,41 +38,11 @@ EXPORT size_t hakmem_stats(struct hakmem_stats *stats, size_t size)
     struct accounts accounts;
     heap_count(&accounts);
     size_t container = limits_container();
-    const struct hakmem_stats all = {
-        .mapped = accounts.mapped,
-        .program = accounts.program,
-        .thread_caches = accounts.cached,
-        .transfer = accounts.in_transfer,
-        .free_in_slabs = accounts.free_in_slabs,
-        .rest = accounts.rest,
-        .retained = accounts.retained,
-        .untouched = accounts.untouched,
-        .kept = accounts.kept,
-        .metadata = accounts.metadata,
-        .map = accounts.map,
-        .mapped_most = os_mapped_most(),
-        .superslabs = accounts.superslabs,
-        .slabs = accounts.slabs,
-        .large_blocks = accounts.whole,
-        .huge_blocks = accounts.huge,
-        .kept_mappings = accounts.dirty_mappings,
-        .threads = accounts.caches,
-        .refills = accounts.refills,
-        .flushes = accounts.flushes,
-        .returned = accounts.returned,
-        .taken_again = accounts.taken_again,
-        .returning_ns = accounts.returning_ns,
-        .compactions = accounts.compactions,
-        .compacted = accounts.compacted,
-        .regained = accounts.regained,
-        .returned_in_slabs = accounts.absent,
-        .held = load_relaxed(&use.held),
-        .container_limit = container == NO_LIMIT ? 0 : container,
-    };
-    size_t known = size < sizeof all ? size : sizeof all;
-    memcpy(stats, &all, known);
+    accounts.stats.container_limit = container == NO_LIMIT ? 0 : container;
+    size_t known = smaller(size, sizeof accounts.stats);
+    memcpy(stats, &accounts.stats, known);
     memset((char *)stats + known, 0, size - known);
-    return sizeof all;
+    return sizeof accounts.stats;
 }
 
 EXPORT void hakmem_on_soft_limit(hakmem_soft_limit_called called, void *argument)
@@ -166,3 +130,72 @@ EXPORT size_t hakmem_defrag_gain(void)
     leave(&door);
     return gain;
 }
+
+/* ---- what the process writes of itself ---- */
+
+EXPORT int hakmem_sheet(int fd, int format)
+{
+    KEEP_ERRNO;
+    if (format != HAKMEM_SHEET_TEXT && format != HAKMEM_SHEET_OPENMETRICS)
+        return EINVAL;
+    return sheet_write_own(fd, format == HAKMEM_SHEET_TEXT ? FORM_TEXT : FORM_OPENMETRICS).number;
+}
+
+EXPORT void hakmem_mark(const char *name)
+{
+    KEEP_ERRNO;
+    if (name == NULL)
+        return;
+    thread_cache(); /* the process's start, too */
+    recording_mark(name);
+}
+
+static int profile_change(size_t on)
+{
+    struct cache *mine = thread_cache(); /* the process's start, too */
+    return option_change("profile", on, mine) == CHANGED ? 0 : EAGAIN;
+}
+
+EXPORT int hakmem_profile_start(void)
+{
+    int error = profile_change(1);
+    return error != 0 || profile_watch() ? error : EAGAIN;
+}
+
+EXPORT int hakmem_profile_stop(void) { return profile_change(0); }
+
+EXPORT int hakmem_profile_write(int fd)
+{
+    KEEP_ERRNO;
+    return profile_write(fd);
+}
+
+/* ---- seen from outside ----
+ *
+ * What a process that looks from outside begins with: hakmem_watch names all tables of
+ * base/watch.h, and a note of the file says where it is. Notes lie at the start of a loaded file,
+ * so they are found without symbols, in programs that are linked statically, and in core files. */
+
+#define TEXT(x) #x
+#define VALUE(x) TEXT(x)
+
+HIDDEN __attribute__((used)) const struct hakmem_watch hakmem_watch = {
+    .magic = WATCH_MAGIC,
+    .bytes = sizeof hakmem_watch,
+    .format = WATCH_FORMAT,
+    .version =
+        VALUE(HAKMEM_VERSION_MAJOR) "." VALUE(HAKMEM_VERSION_MINOR) "." VALUE(HAKMEM_VERSION_PATCH),
+#define TABLE(name) .name = &watch_##name,
+    WATCH_TABLES(TABLE, TABLE)
+#undef TABLE
+};
+
+/* Name and description are padded to four bytes. The description is the distance from itself. */
+__asm__(".pushsection .note.hakmem, \"a\", %note\n"
+        ".balign 4\n"
+        ".long 2f - 1f, 4f - 3f, " VALUE(WATCH_NOTE) "\n"
+                                                     "1: .asciz \"hakmem\"\n"
+                                                     "2: .balign 4\n"
+                                                     "3: .long hakmem_watch - 3b\n"
+                                                     "4: .balign 4\n"
+                                                     ".popsection\n");

@@ -1,4 +1,4 @@
-/* jemalloc's mallctl and malloc_stats_print, about hakmem's heap.
+/* jemalloc's mallctl and malloc_stats_print, about hakmem's heap; mallctl.def has the table.
  *
  *   mallctl -> mallctlnametomib -> mallctlbymib -> control_get, control_set
  *
@@ -6,13 +6,10 @@
  * `*` is the number in its place. Figures are those of the last epoch, which a program begins by
  * writing to "epoch": they are kept in words that each thread may read and write, so two epochs
  * that begin at once may mix. No lock is held here, and none is needed around a fork. */
-#include "api/mallctl.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "api/blocks.h"
-#include "api/heap.h"
 #include "base/atomic.h"
 #include "base/defs.h"
 #include "base/policy.h"
@@ -24,8 +21,8 @@
 #include "life/purge.h"
 #include "life/settings.h"
 #include "os/os.h"
-#include "os/output.h"
 #include "os/self.h"
+#include "report/accounts.h"
 #include "report/report.h"
 #include "sheet/own.h"
 
@@ -62,17 +59,18 @@ static size_t bytes_of_class(unsigned cls)
 
 static struct figures figures_of(const struct accounts *a)
 {
-    size_t begun = a->program + a->cached + a->in_transfer + a->free_in_slabs + a->rest;
+    const struct hakmem_stats *s = &a->stats;
+    size_t begun = s->program + s->thread_caches + s->transfer + s->free_in_slabs + s->rest;
     struct figures f = {
-        .allocated = a->program,
-        .active = round_up(begun - a->absent, os_page),
+        .allocated = s->program,
+        .active = round_up(begun - s->returned_in_slabs, os_page),
         .metadata = a->metadata_used,
         .mapped = begun,
-        .retained = a->untouched,
-        .dirty = a->retained + a->kept,
-        .cached = a->cached,
-        .threads = a->caches,
-        .bins[BIN_LARGEST] = {a->huge, a->huge},
+        .retained = s->untouched,
+        .dirty = s->retained + s->kept,
+        .cached = s->thread_caches,
+        .threads = s->threads,
+        .bins[BIN_LARGEST] = {s->huge_blocks, s->huge_blocks},
     };
     f.resident = f.active + f.dirty + f.metadata;
     for (unsigned cls = 0; cls < CLASSES; cls++) {
@@ -292,25 +290,13 @@ static size_t control_get(const struct control *c, size_t arena, unsigned cls)
 static int dump(const char *path)
 {
     static size_t dumps; /* atomic */
-    struct output output;
     char name[64];
-    struct text t;
     if (path != NULL && text_length(path) >= PATH_OPTION_MOST)
         return EFAULT;
     size_t sequence = add_relaxed(&dumps, 1);
-    text_init(&t, name, sizeof name);
-    text_add(&t, control_words(WORDS_PREFIX));
-    text_add(&t, ".");
-    text_add_number(&t, os_process());
-    text_add(&t, ".");
-    text_add_number(&t, sequence);
-    text_add(&t, ".m");
-    text_add_number(&t, sequence);
-    text_add(&t, ".heap");
-    int error = output_begin(&output, path != NULL ? path : name);
-    if (error == 0)
-        error = output_end(&output, profile_write(output.file));
-    return error == 0 ? 0 : EFAULT;
+    text_of(name, sizeof name, "%s.%u.%zu.m%zu.heap", control_words(WORDS_PREFIX), os_process(),
+            sequence, sequence);
+    return profile_replace(path != NULL ? path : name) == 0 ? 0 : EFAULT;
 }
 
 static void flush_mine(void)
@@ -461,15 +447,6 @@ static void print_part(struct print *print)
     text_init(&print->text, print->text.start, print->text.room);
 }
 
-static void print_named(struct print *print, const char *before, const char *name,
-                        const char *after, size_t n)
-{
-    text_add(&print->text, before);
-    text_add(&print->text, name);
-    text_add(&print->text, after);
-    text_add_number(&print->text, n);
-}
-
 static void print_figures(struct print *print, bool json)
 {
     static const struct {
@@ -484,13 +461,12 @@ static void print_figures(struct print *print, bool json)
         {"retained", offsetof(struct figures, retained)},
     };
     for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
-        const char *between = i == 0 ? "" : json ? "," : ", ";
         size_t n = figure_at(&shown, printed[i].at);
-        text_add(&print->text, between);
         if (json)
-            print_named(print, "\"", printed[i].name, "\":", n);
+            text_write(&print->text, "%s\"%s\":%zu", i == 0 ? "" : ",", printed[i].name, n);
         else
-            print_named(print, "", i == 0 ? "Allocated" : printed[i].name, ": ", n);
+            text_write(&print->text, "%s%s: %zu", i == 0 ? "" : ", ",
+                       i == 0 ? "Allocated" : printed[i].name, n);
     }
 }
 
@@ -501,10 +477,8 @@ static void print_classes(struct print *print)
         size_t blocks = load_relaxed(&shown.bins[cls].blocks);
         if (blocks == 0)
             continue;
-        print_named(print, "  ", "size", " ", bytes_of_class(cls));
-        print_named(print, ", ", "blocks", " ", blocks);
-        print_named(print, ", ", "slabs", " ", load_relaxed(&shown.bins[cls].slabs));
-        text_add(&print->text, "\n");
+        text_write(&print->text, "  size %zu, blocks %zu, slabs %zu\n", bytes_of_class(cls), blocks,
+                   load_relaxed(&shown.bins[cls].slabs));
         print_part(print);
     }
 }
@@ -520,10 +494,11 @@ EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *to, co
             &malloc_message != NULL && malloc_message != NULL ? malloc_message : print_error;
     epoch_begin();
     text_init(&print.text, line, sizeof line);
-    text_add(&print.text, json ? "{\"jemalloc\":{\"version\":\""
-                               : "___ Begin jemalloc statistics ___\nVersion: \"");
-    text_add(&print.text, control_words(WORDS_VERSION));
-    text_add(&print.text, json ? "\",\"stats\":{" : "\"\n");
+    const char *version = control_words(WORDS_VERSION);
+    if (json)
+        text_write(&print.text, "{\"jemalloc\":{\"version\":\"%s\",\"stats\":{", version);
+    else
+        text_write(&print.text, "___ Begin jemalloc statistics ___\nVersion: \"%s\"\n", version);
     print_figures(&print, json);
     text_add(&print.text, json ? "}}}\n" : "\n");
     print_part(&print);

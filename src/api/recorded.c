@@ -45,7 +45,7 @@ static void path_write(struct tape *tape, unsigned path, const uintptr_t *frames
 }
 
 /* Text, as a path. */
-static void text_write(struct tape *tape, const char *text, size_t bytes)
+static void words_write(struct tape *tape, const char *text, size_t bytes)
 {
     uintptr_t words[PACKED_WORDS];
     path_write(tape, PATH_NONE, words, tape_pack(text, bytes, words));
@@ -69,7 +69,7 @@ static SLOW void path_write_new(struct tape *tape, unsigned path, uintptr_t *fra
         if (load_relaxed(&one->recorded) == paths_generation())
             continue;
         if (one->bytes > 0)
-            text_write(tape, one->lines, one->bytes);
+            words_write(tape, one->lines, one->bytes);
         store_relaxed(&one->recorded, paths_generation());
     }
     path_write(tape, path, frames, count);
@@ -188,7 +188,7 @@ static void lines_write(struct tape *tape, const uintptr_t *frames, unsigned cou
         struct text t;
         text_init(&t, text, sizeof text);
         profile_add_script_line(&t, line);
-        text_write(tape, text, t.used);
+        words_write(tape, text, t.used);
         store_relaxed(&line->recorded, paths_generation());
     }
 }

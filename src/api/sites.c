@@ -4,11 +4,74 @@
 #include <errno.h>
 #include <string.h>
 
+#include "api/sampled.h"
 #include "api/slow.h"
+#include "base/policy.h"
+#include "base/text.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
+#include "profile/rate.h"
 
 #define EXPORT __attribute__((visibility("default")))
+
+const char by_token[] = "token ";
+
+SLOW void name_begin(struct name_text *room, const char *name, size_t token)
+{
+    if (!closed_for(CLOSED_PROFILED) || name == NULL)
+        return;
+    if (name == by_token) {
+        text_of(room->text, sizeof room->text, "%s%zu", by_token, token);
+        name = room->text;
+    }
+    struct sampler *sampler = sampler_mine();
+    if (sampler != NULL)
+        sampler->name = name;
+}
+
+SLOW void name_end(void)
+{
+    struct sampler *sampler = cache_current()->sampler;
+    if (sampler != NULL)
+        sampler->name = NULL;
+}
+
+/* What a call returns that is made under the name. */
+#define UNDER_NAME(call, name, token)   \
+    ({                                  \
+        struct name_text room;          \
+        name_begin(&room, name, token); \
+        __auto_type returned = call;    \
+        name_end();                     \
+        returned;                       \
+    })
+
+/* The slow path of such a call. */
+#define SLOW_NAMED(call) \
+    (likely(!closed_for(CLOSED_PROFILED)) ? (call) : UNDER_NAME(call, name, token))
+
+static SLOW void *slow_malloc_named(size_t n, const char *name, size_t token)
+{
+    return SLOW_NAMED(slow_malloc(n));
+}
+
+static SLOW void *slow_calloc_named(size_t n, const char *name, size_t token)
+{
+    return SLOW_NAMED(slow_calloc(n));
+}
+
+static SLOW void *slow_realloc_named(void *p, size_t n, size_t usable, const char *name,
+                                     size_t token)
+{
+    return SLOW_NAMED(slow_realloc(p, n, usable));
+}
+
+SLOW void *slow_aligned_named(size_t align, size_t n, const char *name, size_t token)
+{
+    return SLOW_NAMED(slow_aligned(align, n));
+}
+
+/* The fast bodies are those of malloc.c. */
 
 FAST void *malloc_named(size_t n, const char *name, size_t token)
 {
@@ -96,38 +159,22 @@ EXPORT void *__alloc_token_aligned_alloc(size_t align, size_t n, size_t token)
 
 EXPORT void *__alloc_token_memalign(size_t align, size_t n, size_t token)
 {
-    struct name_text room;
-    name_begin(&room, by_token, token);
-    void *p = hakmem_memalign(align, n);
-    name_end();
-    return p;
+    return UNDER_NAME(hakmem_memalign(align, n), by_token, token);
 }
 
 EXPORT int __alloc_token_posix_memalign(void **result, size_t align, size_t n, size_t token)
 {
-    struct name_text room;
-    name_begin(&room, by_token, token);
-    int error = hakmem_posix_memalign(result, align, n);
-    name_end();
-    return error;
+    return UNDER_NAME(hakmem_posix_memalign(result, align, n), by_token, token);
 }
 
 EXPORT void *__alloc_token_valloc(size_t n, size_t token)
 {
-    struct name_text room;
-    name_begin(&room, by_token, token);
-    void *p = hakmem_valloc(n);
-    name_end();
-    return p;
+    return UNDER_NAME(hakmem_valloc(n), by_token, token);
 }
 
 EXPORT void *__alloc_token_pvalloc(size_t n, size_t token)
 {
-    struct name_text room;
-    name_begin(&room, by_token, token);
-    void *p = hakmem_pvalloc(n);
-    name_end();
-    return p;
+    return UNDER_NAME(hakmem_pvalloc(n), by_token, token);
 }
 
 /* In an archive, who takes these from here must take malloc and free from here, too. */

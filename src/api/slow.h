@@ -46,17 +46,14 @@ size_t page_size(void);
 
 /* ---- calls with a name ----
  *
- * Calls of malloc and its relatives to which the program gives a name, for heap profiles (named.c).
+ * Calls of malloc and its relatives to which the program gives a name, for heap profiles (sites.c).
  * Their fast bodies are those without a name. The slow path gets the name by a variable of the
  * thread, and only while a profile is on: nothing else costs an instruction more. */
 
 /* A name is a string; or this one, which stands for "token NUMBER". Null is no name. */
 extern const char by_token[] HIDDEN;
 
-/* As those above, under the name. `token` matters with by_token alone. */
-void *slow_malloc_named(size_t n, const char *name, size_t token);
-void *slow_calloc_named(size_t n, const char *name, size_t token);
-void *slow_realloc_named(void *p, size_t n, size_t usable, const char *name, size_t token);
+/* As slow_aligned, under the name. `token` matters with by_token alone. */
 void *slow_aligned_named(size_t align, size_t n, const char *name, size_t token);
 
 /* Around any other call: what this thread allocates from name_begin to name_end has the name. */

@@ -117,7 +117,7 @@ static inline uint64_t mixed(uint64_t x)
 
 /* Writes what and where to standard error, and the locks that the thread holds; then ends the
  * process at once. Allocates nothing, takes no lock, and asks no handler of the program's, which
- * might do either. Defined one layer above, in os/lock_checked.c. */
+ * might do either. Defined one layer above, in os/lock.c. */
 COLD __attribute__((noreturn)) void assertion_failed(const char *file, unsigned line,
                                                      const char *function, const char *what);
 

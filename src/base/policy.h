@@ -75,7 +75,7 @@ enum closing {
     CLOSED_ORDERED = 1 << 6,  /* another process gave an order: it, and life/settings.c */
     /* Of one. */
     CLOSED_RESTS = 1 << 7,  /* its thread gave back nearly all: front/refill.c */
-    CLOSED_VISITS = 1 << 8, /* there is more to give back to the kernel: life/upkeep.c */
+    CLOSED_VISITS = 1 << 8, /* there is more to give back to the kernel: api/door.c */
 };
 
 /* What they close: malloc, and of these reasons the second set also what was taken ahead (ahead.h);

@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <stdarg.h>
 
 void text_init(struct text *t, char *buffer, size_t room)
 {
@@ -30,7 +31,13 @@ void text_add_foreign(struct text *t, const char *words, size_t most)
         text_add_char(t, (unsigned char)*words < ' ' || *words == 0x7f ? '?' : *words);
 }
 
-static void text_add_base(struct text *t, uint64_t n, unsigned base)
+static void add_pad(struct text *t, char c, size_t used, size_t width)
+{
+    for (; used < width; used++)
+        text_add_char(t, c);
+}
+
+static void add_digits(struct text *t, uint64_t n, unsigned base, char pad, size_t width)
 {
     char digits[20];
     unsigned count = 0;
@@ -38,29 +45,74 @@ static void text_add_base(struct text *t, uint64_t n, unsigned base)
         digits[count++] = "0123456789abcdef"[n % base];
         n /= base;
     } while (n != 0);
+    add_pad(t, pad, count, width);
     while (count > 0)
         text_add_char(t, digits[--count]);
 }
 
-void text_add_number(struct text *t, uint64_t n) { text_add_base(t, n, 10); }
+void text_add_number(struct text *t, uint64_t n) { add_digits(t, n, 10, ' ', 0); }
 
-void text_add_hex(struct text *t, uint64_t n)
+static void add_column(struct text *t, const char *words, bool left, size_t width)
 {
-    text_add(t, "0x");
-    text_add_base(t, n, 16);
+    size_t length = text_length(words);
+    add_pad(t, ' ', length, left ? 0 : width);
+    text_add(t, words);
+    add_pad(t, ' ', length, left ? width : 0);
 }
 
-void text_add_byte(struct text *t, unsigned byte)
+/* What stands behind a %; returns its end. */
+static const char *add_value(struct text *t, const char *format, va_list *values)
 {
-    static const char digits[] = "0123456789abcdef";
-    text_add_char(t, digits[byte >> 4 & 15]);
-    text_add_char(t, digits[byte & 15]);
+    bool hex = *format == '#', left = *format == '-';
+    format += hex | left;
+    char pad = *format == '0' ? '0' : ' ';
+    size_t width = 0;
+    for (; *format >= '0' && *format <= '9'; format++)
+        width = width * 10 + (size_t)(*format - '0');
+    bool wide = *format == 'l' || *format == 'z';
+    format += wide;
+    if (*format == 's') {
+        add_column(t, va_arg(*values, const char *), left, width);
+    } else if (*format == '.') {
+        size_t most = (size_t)va_arg(*values, int);
+        text_add_foreign(t, va_arg(*values, const char *), most);
+        format += 2;
+    } else if (*format == '%') {
+        text_add_char(t, '%');
+    } else {
+        uint64_t n = wide ? va_arg(*values, size_t) : va_arg(*values, unsigned);
+        text_add(t, hex ? "0x" : "");
+        add_digits(t, n, *format == 'x' ? 16 : 10, pad, width);
+    }
+    return format + 1;
 }
 
-void text_add_address(struct text *t, uint64_t address)
+static void write_values(struct text *t, const char *format, va_list *values)
 {
-    for (unsigned i = 0; i < sizeof address; i++)
-        text_add_byte(t, (unsigned)(address >> (56 - 8 * i) & 0xff));
+    while (*format != '\0')
+        if (*format == '%')
+            format = add_value(t, format + 1, values);
+        else
+            text_add_char(t, *format++);
+}
+
+void text_write(struct text *t, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    write_values(t, format, &values);
+    va_end(values);
+}
+
+struct text text_of(char *buffer, size_t room, const char *format, ...)
+{
+    struct text t;
+    va_list values;
+    text_init(&t, buffer, room);
+    va_start(values, format);
+    write_values(&t, format, &values);
+    va_end(values);
+    return t;
 }
 
 void text_add_path(struct text *t, const char *from, uint64_t process)
@@ -76,30 +128,27 @@ void text_add_path(struct text *t, const char *from, uint64_t process)
 
 void text_add_error(struct text *t, int error)
 {
-    if (error == ENOENT) {
-        text_add(t, "there is no such file");
-    } else if (error == EACCES || error == EPERM) {
-        text_add(t, "permission denied");
-    } else if (error == EISDIR) {
-        text_add(t, "it is a directory");
-    } else if (error == ENOTDIR) {
-        text_add(t, "not a directory");
-    } else if (error == ENOSPC) {
-        text_add(t, "no space left on device");
-    } else if (error == EDQUOT) {
-        text_add(t, "no space left in the quota");
-    } else if (error == EFBIG) {
-        text_add(t, "too large for the limit of file sizes (ulimit -f)");
-    } else if (error == EROFS) {
-        text_add(t, "read-only file system");
-    } else if (error == ENOMEM) {
-        text_add(t, "out of memory");
-    } else if (error == EMFILE) {
-        text_add(t, "too many open files");
-    } else if (error == EPIPE) {
-        text_add(t, "nobody reads it");
-    } else {
-        text_add(t, "error ");
-        text_add_number(t, (uint64_t)error);
-    }
+    static const struct {
+        int error;
+        char words[56];
+    } known[] SELDOM = {
+        {ENOENT, "there is no such file"},
+        {EACCES, "permission denied"},
+        {EPERM, "permission denied"},
+        {EISDIR, "it is a directory"},
+        {ENOTDIR, "not a directory"},
+        {ENOSPC, "no space left on device"},
+        {EDQUOT, "no space left in the quota"},
+        {EFBIG, "too large for the limit of file sizes (ulimit -f)"},
+        {EROFS, "read-only file system"},
+        {ENOMEM, "out of memory"},
+        {EMFILE, "too many open files"},
+        {EPIPE, "nobody reads it"},
+    };
+    for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].error == error) {
+            text_add(t, known[i].words);
+            return;
+        }
+    text_write(t, "error %u", (unsigned)error);
 }

@@ -20,9 +20,15 @@ void text_add(struct text *t, const char *words);
 void text_add_foreign(struct text *t, const char *words, size_t most);
 
 void text_add_number(struct text *t, uint64_t n);
-void text_add_hex(struct text *t, uint64_t n);
-void text_add_byte(struct text *t, unsigned byte);       /* two digits */
-void text_add_address(struct text *t, uint64_t address); /* 16 digits */
+
+/* Words and values, as printf would write them: %s, of what is hakmem's own; %.*s, of what is not,
+ * as text_add_foreign does; %u and %x, with l or z for 64 bits, # for 0x; widths, with 0 for zeroes
+ * and - for words at the left; %%. Nothing else. */
+#define TEXT_FORMAT(from) __attribute__((format(printf, from, (from) + 1)))
+void text_write(struct text *t, const char *format, ...) TEXT_FORMAT(2);
+
+/* The same, at the start of a buffer. */
+struct text text_of(char *buffer, size_t room, const char *format, ...) TEXT_FORMAT(3);
 
 /* A file's name; %p in it stands for the process's number, and %% for %. */
 void text_add_path(struct text *t, const char *from, uint64_t process);

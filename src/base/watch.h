@@ -4,7 +4,7 @@
  *
  * The tables are a format: a reader may be older or newer than the library. So fields are only
  * added, at the end; what a table's first word says are the bytes it has. A field's place (_at) and
- * all lengths are in bytes. api/watch.c has the table
+ * all lengths are in bytes. api/heap.c has the table
  * of tables; look/ is the reader.
  *
  * Each layer tells what is its own, beside it. */

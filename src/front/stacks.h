@@ -1,5 +1,5 @@
 /* All stacks of a cache, for a thread that holds its lock: they are set up and emptied. For the
- * files of front/, and for life/upkeep.c. */
+ * files of front/, and for api/door.c. */
 #ifndef HAKMEM_FRONT_STACKS_H
 #define HAKMEM_FRONT_STACKS_H
 

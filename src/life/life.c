@@ -30,8 +30,7 @@
 #include "os/os.h"
 #include "profile/samples.h"
 #include "record/ring.h"
-#include "report/fault.h"
-#include "report/learned.h"
+#include "report/accounts.h"
 #include "report/report.h"
 
 /* Bytes of free memory of small blocks that a hardened heap looks at, at most, when the process
@@ -298,6 +297,14 @@ void heap_unlock_all(void)
     caches_fork_unlock_parent();
     purge_go_on();
     lock_release(&start_lock);
+}
+
+void heap_count(struct accounts *accounts)
+{
+    thread_cache(); /* the process's start */
+    heap_lock_all();
+    account(accounts);
+    heap_unlock_all();
 }
 
 bool heap_quiet(void) { return os_single_threaded() && !left_others; }

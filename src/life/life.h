@@ -24,6 +24,10 @@ static inline struct cache *thread_cache(void)
 void heap_lock_all(void);
 void heap_unlock_all(void);
 
+/* What all memory is used for now. No lock is held. */
+struct accounts;
+void heap_count(struct accounts *accounts);
+
 /* Whether certainly no other thread is, or was when a fork left it behind, in the middle of
  * anything. */
 bool heap_quiet(void);

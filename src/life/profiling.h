@@ -37,6 +37,13 @@ bool heap_mode_enter(bool wait);
 bool guards_due(size_t now);
 void guards_taken(size_t now);
 
+/* Reports accesses to guarded blocks that are free, and to the pages beside them. It handles
+ * SIGSEGV for that, and passes on each other one to the handler that was there. False where the
+ * signal can't be handled. To be called again now and then, as the program may have set its own
+ * handler meanwhile. The caller holds no lock: libc's sigaction may be replaced. */
+bool fault_watch(void);
+void fault_fork_child(void);
+
 /* Whether malloc is open, and has to be closed when the next guarded block is due. */
 extern bool guards_wait HIDDEN;
 void guards_look_now(void);

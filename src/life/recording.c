@@ -69,9 +69,7 @@ static int start(const char *where, unsigned parent)
     int error = ring_open(where, parent);
     if (error != 0)
         return error;
-    struct text t;
-    text_init(&t, folder, sizeof folder);
-    text_add(&t, where);
+    text_of(folder, sizeof folder, "%s", where);
     if (!heap_close(CLOSED_RECORDED, true)) {
         ring_leave();
         return ENOMEM;
@@ -113,11 +111,7 @@ COLD void recording_lost(struct ring_head *head, bool gone)
 static void complain(const char *where, int error)
 {
     char line[PATH_OPTION_MOST + 128];
-    struct text t;
-    text_init(&t, line, sizeof line);
-    text_add(&t, "hakmem: record: ");
-    text_add_foreign(&t, where, PATH_OPTION_MOST);
-    text_add(&t, ": ");
+    struct text t = text_of(line, sizeof line, "hakmem: record: %.*s: ", PATH_OPTION_MOST, where);
     text_add_error(&t, error);
     text_add(&t, ": nothing is recorded\n");
     os_print_error(t.start, t.used);
@@ -142,10 +136,7 @@ static void write_line(struct tape *tape, const struct text *t)
 static void write_mark(const char *name)
 {
     char line[sizeof "mark " + MARK_NAME];
-    struct text t;
-    text_init(&t, line, sizeof line);
-    text_add(&t, "mark ");
-    text_add_foreign(&t, name, MARK_NAME - 1);
+    struct text t = text_of(line, sizeof line, "mark %.*s", MARK_NAME - 1, name);
     write_line(&tape_common, &t);
 }
 
@@ -188,15 +179,11 @@ COLD void recording_fork_child(void)
 static void write_thread_name(struct tape *tape)
 {
     char line[64], name[16];
-    struct text t;
     os_thread_named(name);
     if (*name == '\0')
         return; /* not known, or empty: then one that the recorder saw before is better */
-    text_init(&t, line, sizeof line);
-    text_add(&t, "thread ");
-    text_add_number(&t, tape->chunk->thread);
-    text_add(&t, " ");
-    text_add_foreign(&t, name, sizeof name - 1);
+    struct text t = text_of(line, sizeof line, "thread %u %.*s", tape->chunk->thread,
+                            (int)sizeof name - 1, name);
     write_line(tape, &t);
 }
 

@@ -8,6 +8,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
+#include "front/adapt.h"
 #include "life/limits.h"
 #include "os/os.h"
 #include "os/self.h"
@@ -27,15 +28,8 @@ static char line[PATH_OPTION_MOST + 256];
 
 static void complain(const char *option, const char *about, const char *why)
 {
-    struct text t;
-    text_init(&t, line, sizeof line);
-    text_add(&t, "hakmem: ");
-    text_add(&t, option);
-    text_add(&t, ": ");
-    text_add_foreign(&t, about, PATH_OPTION_MOST);
-    text_add(&t, ": ");
-    text_add(&t, why);
-    text_add(&t, "\n");
+    struct text t =
+        text_of(line, sizeof line, "hakmem: %s: %.*s: %s\n", option, PATH_OPTION_MOST, about, why);
     os_print_error(t.start, t.used);
 }
 
@@ -65,15 +59,10 @@ static void make_path(const char *from)
 static void make_own_path(void)
 {
     static char program[PATH_OPTION_MOST];
-    struct text t;
     os_program_path(program, sizeof program);
     const char *name = strrchr(program, '/');
     name = name != NULL ? name + 1 : program;
-    text_init(&t, path, sizeof path);
-    text_add(&t, *name != 0 ? name : "program");
-    text_add(&t, ".");
-    text_add_number(&t, os_process());
-    text_add(&t, ".heap");
+    text_of(path, sizeof path, "%s.%u.heap", *name != 0 ? name : "program", os_process());
 }
 
 static void write_file(void)
@@ -155,7 +144,6 @@ static void make_crossing_path(unsigned number)
 {
     static const char ending[] = ".heap";
     const size_t cut = sizeof ending - 1;
-    struct text t;
     if (policy.profile_file)
         make_path(profile_path);
     else
@@ -163,10 +151,7 @@ static void make_crossing_path(unsigned number)
     size_t length = strlen(path);
     bool cuts = length > cut && memcmp(path + length - cut, ending, cut) == 0;
     length -= cuts ? cut : 0;
-    text_init(&t, path + length, sizeof path - length);
-    text_add(&t, ".rss-");
-    text_add_number(&t, number);
-    text_add(&t, cuts ? ending : "");
+    text_of(path + length, sizeof path - length, ".rss-%u%s", number, cuts ? ending : "");
 }
 
 /* Where another thread writes a profile at this moment, the next look does it. What fails is said
@@ -204,24 +189,17 @@ static void print(const char *option)
 
 static void add_limit(struct text *t, const char *name, size_t limit)
 {
-    if (limit == SIZE_MAX)
-        return;
-    text_add(t, ", ");
-    text_add(t, name);
-    text_add(t, " ");
-    text_add_number(t, limit);
+    if (limit != SIZE_MAX)
+        text_write(t, ", %s %zu", name, limit);
 }
 
 static void say_no_memory(size_t bytes)
 {
-    struct text t;
-    text_init(&t, line, sizeof line);
-    text_add(&t, "hakmem: no memory for a block of ");
-    text_add_number(&t, bytes);
-    text_add(&t, " bytes. Of the heap, bytes in use ");
-    text_add_number(&t, load_relaxed(&use.slices) + load_relaxed(&use.huge));
-    text_add(&t, ", free and kept ");
-    text_add_number(&t, use_dirty());
+    struct text t =
+        text_of(line, sizeof line,
+                "hakmem: no memory for a block of %zu bytes. Of the heap, bytes in use %zu, free "
+                "and kept %zu",
+                bytes, load_relaxed(&use.slices) + load_relaxed(&use.huge), use_dirty());
     add_limit(&t, "hard_limit_bytes", load_relaxed(&limits.hard));
     add_limit(&t, "soft_limit_bytes", load_relaxed(&limits.soft));
     add_limit(&t, "memory limit of the container", limits_container());
@@ -294,7 +272,6 @@ COLD void statistics_fork_child(void)
 
 /* Another thread's handler may be at work, or one that called exit: that is not waited for long.
  * Afterwards no handler begins. */
-
 COLD void statistics_end(void)
 {
     KEEP_ERRNO;
@@ -311,4 +288,66 @@ COLD void statistics_end(void)
         write_file();
     if (begun && policy.stats)
         print("stats");
+}
+
+/* ---- what was learned ---- */
+
+static const char *const whys[CAPACITY_REASONS] = {
+    [CAPACITY_MISSES] = "it was empty",
+    [CAPACITY_OVERFLOWS] = "it was full",
+    [CAPACITY_FOREIGN] = "what is freed is other threads'",
+    [CAPACITY_DRAINS] = "the thread frees more than it takes again",
+    [CAPACITY_AGED] = "nobody needed what it held",
+    [CAPACITY_SHARE] = "more threads share what all may keep",
+};
+
+static void add_bytes(struct text *t, size_t bytes)
+{
+    static const struct {
+        const char *name;
+        size_t bytes;
+    } units[] = {{" GiB", GiB}, {" MiB", MiB}, {" KiB", KiB}, {" bytes", 1}};
+    unsigned u = 0;
+    while (units[u].bytes > 1 && bytes < units[u].bytes)
+        u++;
+    text_write(t, "%zu%s", bytes / units[u].bytes, units[u].name);
+}
+
+/* Of a stack, or of a class. */
+static void add_step(struct text *t, const struct journal_entry *e)
+{
+    text_write(t, "thread %u, blocks of %zu bytes: ", e->thread, e->size);
+    if (e->subject == JOURNAL_STACK)
+        text_write(t, "keeps up to %zu -> %zu: %s", e->from, e->to, whys[e->why]);
+    else
+        text_add(t, e->subject == JOURNAL_COMPACTS ? "begin to compact: most of their slabs is free"
+                                                   : "compact no more: they are in their places");
+}
+
+COLD void learned_print(void)
+{
+    static const char nothing[] = "hakmem: learned: nothing, since learn is off\n";
+    char words[256];
+    if (policy.learn == 0) {
+        os_print_error(nothing, sizeof nothing - 1);
+        return;
+    }
+    size_t end = journal_count();
+    size_t begin = end > JOURNAL_MOST ? end - JOURNAL_MOST : 0;
+    struct text t = text_of(words, sizeof words, "hakmem: learned: %zu steps%s\n", end,
+                            begin > 0 ? ", the last 256 of them:"
+                            : end > 0 ? ":"
+                                      : "");
+    os_print_error(t.start, t.used);
+    for (size_t number = begin; number < end; number++) {
+        struct journal_entry e;
+        if (!journal_read(number, &e))
+            continue;
+        t = text_of(words, sizeof words, "hakmem: learned: after ");
+        add_bytes(&t, e.clock);
+        text_add(&t, " freed: ");
+        add_step(&t, &e);
+        text_add(&t, "\n");
+        os_print_error(t.start, t.used);
+    }
 }

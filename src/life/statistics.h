@@ -30,4 +30,7 @@ void statistics_no_memory(size_t bytes);
 /* The orderly end of the process. */
 void statistics_end(void);
 
+/* What was learned last, and why: the journal, a line each on standard error, the oldest first. */
+void learned_print(void);
+
 #endif

@@ -51,32 +51,6 @@ static inline bool option_may_be_auto(const struct option *option) { return opti
 /* Finds an option by its name, in upper or lower case; null if there is none. */
 const struct option *option_find(struct words name);
 
-/* If an option of this name is no more: what to do instead; else null. */
-const char *option_gone(struct words name);
-
-/* The option for which the name may be meant: of those that it resembles, that whose name differs
- * in the fewest letters added, left out or changed. Null if there is none. */
-const struct option *option_nearest(struct words name);
-
-/* Whether a name may be meant for another: with a letter in four wrong, three at most, or as the
- * other's beginning or end. */
-bool name_resembles(struct words name, const char *other);
-
-/* Whether the name resembles that of any option. */
-bool option_is_meant(struct words name);
-
-/* Whether its values are words. */
-static inline bool option_has_words(const struct option *option)
-{
-    return option->type >= OPTION_SWITCH && option->type <= OPTION_PATH;
-}
-
-/* Sets the option; false if the value is not of its type or out of its bounds. */
-bool option_set(const struct option *option, struct words value);
-
-/* A value as it may be given, in the largest unit that is exact: "512K", "on", "auto". */
-void option_add_value(struct text *t, const struct option *option, size_t value);
-
 /* ---- where options come from ---- */
 
 /* Reads /etc/hakmem.conf, then the file that HAKMEM_CONFIG names, then the environment; the later

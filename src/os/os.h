@@ -173,6 +173,20 @@ size_t os_read(int file, void *buffer, size_t room, int *error);
 
 void os_close(int file);
 
+/* What a small file has, at most `room` bytes: how many, 0 also where it can't be read. `*error`
+ * says why it can't be opened, else it is 0. */
+static inline size_t os_read_file(const char *path, void *to, size_t room, int *error)
+{
+    int ignored;
+    size_t length = 0;
+    int file = os_open(path, error);
+    for (size_t got = 1; file >= 0 && got > 0 && length < room; length += got)
+        got = os_read(file, (char *)to + length, room - length, &ignored);
+    if (file >= 0)
+        os_close(file);
+    return length;
+}
+
 /* Makes a file of so many zeroes that is in memory, shared with whoever else maps it, after there
  * is room for all of it on its disk; at addresses where it can grow to `most`. Null on failure,
  * also where such a file is there; then `*error` says why by its number. It makes calls of its own:

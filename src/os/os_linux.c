@@ -119,12 +119,10 @@ static void given_take(struct os_given *to, unsigned long type, unsigned long va
 static COLD void given_read(struct os_given *to)
 {
     int error;
-    unsigned long pair[2];
-    int file = os_open("/proc/self/auxv", &error);
-    while (file >= 0 && os_read(file, pair, sizeof pair, &error) == sizeof pair)
-        given_take(to, pair[0], pair[1]);
-    if (file >= 0)
-        os_close(file);
+    unsigned long pairs[64][2];
+    size_t bytes = os_read_file("/proc/self/auxv", pairs, sizeof pairs, &error);
+    for (size_t i = 0; i < bytes / sizeof pairs[0]; i++)
+        given_take(to, pairs[i][0], pairs[i][1]);
 }
 
 COLD struct os_given os_ask(void)
@@ -444,11 +442,9 @@ void os_thread_name(const char *name)
 void os_thread_named(char name[16])
 {
     int error;
-    int file = os_open("/proc/thread-self/comm", &error); /* a filter may forbid prctl */
-    long got = file >= 0 ? call_read(file, name, 16) : 0;
-    name[got > 0 ? got - 1 : 0] = '\0'; /* in place of the line feed */
-    if (file >= 0)
-        call_close(file);
+    /* A filter may forbid prctl. */
+    size_t bytes = os_read_file("/proc/thread-self/comm", name, 16, &error);
+    name[bytes > 0 ? bytes - 1 : 0] = '\0'; /* in place of the line feed */
 }
 
 void os_wait(int *word, int value, size_t milliseconds)

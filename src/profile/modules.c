@@ -41,9 +41,7 @@ static bool find_file(struct text *t, const struct module *module)
     }
     if (!os_folder(folder, sizeof folder))
         return false;
-    text_add(t, folder);
-    text_add(t, "/");
-    text_add(t, module->name);
+    text_write(t, "%s/%s", folder, module->name);
     int error;
     int opened = os_open(t->start, &error);
     if (opened >= 0)
@@ -65,22 +63,14 @@ static void add_lines(struct text *t, const struct module *module, const struct 
     struct text file;
     text_init(&file, path, sizeof path);
     if (has_file(module) && find_file(&file, module)) {
-        text_add_address(t, part->start + shift);
-        text_add(t, "-");
-        text_add_address(t, part->end + shift);
-        text_add(t, " r-xp ");
-        text_add_address(t, part->offset);
-        text_add(t, " 00:00 0 ");
-        text_add_foreign(t, path, sizeof path);
-        text_add(t, "\n");
+        text_write(t, "%016lx-%016lx r-xp %016lx 00:00 0 %.*s\n", part->start + shift,
+                   part->end + shift, part->offset, (int)sizeof path, path);
     }
     if (part->id_bytes == 0)
         return;
-    text_add(t, "# build-id ");
-    text_add_address(t, part->start + shift);
-    text_add(t, " ");
+    text_write(t, "# build-id %016lx ", part->start + shift);
     for (size_t i = 0; i < part->id_bytes; i++)
-        text_add_byte(t, part->id[i]);
+        text_write(t, "%02x", part->id[i]);
     text_add(t, "\n");
 }
 

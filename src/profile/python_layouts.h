@@ -4,7 +4,7 @@
 #ifndef HAKMEM_PROFILE_PYTHON_LAYOUTS_H
 #define HAKMEM_PROFILE_PYTHON_LAYOUTS_H
 
-#include "profile/line_tables.h"
+#include "base/defs.h"
 
 #define PYTHON_MINOR_FIRST 9
 #define PYTHON_MINOR_LAST 14
@@ -41,5 +41,20 @@ struct python_layout {
 
 /* Null for a version that is not known. */
 const struct python_layout *python_layout(unsigned minor);
+
+/* ---- lines ----
+ *
+ * Which line an instruction belongs to: the tables of code objects, in the three formats that they
+ * have had. Pure functions; any bytes may be passed. */
+
+enum line_format {
+    LINES_LNOTAB,   /* 3.9: pairs of bytes, how much further in the code, and in lines */
+    LINES_RANGES,   /* 3.10: the same, of ranges, some of which are of no line (PEP 626) */
+    LINES_LOCATIONS /* 3.11: entries of varying length, with columns (PEP 657) */
+};
+
+/* `at`: bytes from the code's begin; 0 where it has no line. */
+uint32_t line_in_table(enum line_format format, const uint8_t *table, size_t bytes, uint32_t first,
+                       uint32_t at);
 
 #endif

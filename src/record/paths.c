@@ -61,57 +61,38 @@ static_assert(sizeof(struct shape) == CACHE_LINE, "one access");
 #define TRIES 8        /* places of a table that are looked at */
 #define FRAMES_OUTER 8 /* calls of a stack that is not kept whole */
 
-static struct step *steps;
-static uint64_t *by_stack, *by_walk;
-static struct shape *shapes;
-static struct local_step *local_steps;
+/* In one mapping; what was learned of stacks, which paths_read_anew forgets, comes first. */
+static struct tables {
+    struct step steps[STEPS];
+    uint64_t by_walk[BY_WALK];
+    struct local_step local_steps[LOCAL_STEPS];
+    uint64_t by_stack[BY_STACK];
+    struct shape shapes[SHAPES];
+} * tables;
+static_assert(offsetof(struct tables, by_stack) % (64 * KiB) == 0, "whole pages");
+
 static unsigned numbers; /* given to paths; atomic */
 static unsigned generation = 1;
 static uint32_t changes; /* counts steps that are learned to vary; atomic */
 
-#define STEPS_BYTES (STEPS * sizeof(struct step))
-#define BY_STACK_BYTES (BY_STACK * sizeof(uint64_t))
-#define BY_WALK_BYTES (BY_WALK * sizeof(uint64_t))
-#define SHAPES_BYTES (SHAPES * sizeof(struct shape))
-#define LOCAL_STEPS_BYTES (LOCAL_STEPS * sizeof(struct local_step))
-
 COLD bool paths_start(void)
 {
-    if (steps == NULL)
-        steps = os_map(STEPS_BYTES);
-    if (by_stack == NULL)
-        by_stack = os_map(BY_STACK_BYTES);
-    if (by_walk == NULL)
-        by_walk = os_map(BY_WALK_BYTES);
-    if (shapes == NULL)
-        shapes = os_map(SHAPES_BYTES);
-    if (local_steps == NULL)
-        local_steps = os_map(LOCAL_STEPS_BYTES);
-    return steps != NULL && by_stack != NULL && by_walk != NULL && shapes != NULL &&
-           local_steps != NULL;
+    if (tables == NULL)
+        tables = os_map(sizeof *tables);
+    return tables != NULL;
 }
 
 COLD void paths_forget(void)
 {
-    if (steps != NULL)
-        os_purge(steps, STEPS_BYTES);
-    if (by_stack != NULL)
-        os_purge(by_stack, BY_STACK_BYTES);
-    if (by_walk != NULL)
-        os_purge(by_walk, BY_WALK_BYTES);
-    if (shapes != NULL)
-        os_purge(shapes, SHAPES_BYTES);
-    if (local_steps != NULL)
-        os_purge(local_steps, LOCAL_STEPS_BYTES);
+    if (tables != NULL)
+        os_purge(tables, sizeof *tables);
     store_relaxed(&numbers, 0);
     generation++;
 }
 
 COLD void paths_read_anew(void)
 {
-    os_purge(steps, STEPS_BYTES);
-    os_purge(by_walk, BY_WALK_BYTES);
-    os_purge(local_steps, LOCAL_STEPS_BYTES);
+    os_purge(tables, offsetof(struct tables, by_stack));
     add_relaxed(&changes, 1);
 }
 
@@ -130,7 +111,7 @@ FAST size_t step_place(uintptr_t code) { return (size_t)(code * MIX >> (64 - STE
 static SLOW const struct step *step_search(uintptr_t code)
 {
     for (unsigned i = 1; i < TRIES; i++) {
-        const struct step *step = &steps[(step_place(code) + i) % STEPS];
+        const struct step *step = &tables->steps[(step_place(code) + i) % STEPS];
         uint64_t there = load_relaxed(&step->code);
         if (there == code)
             return step;
@@ -142,7 +123,7 @@ static SLOW const struct step *step_search(uintptr_t code)
 
 FAST const struct step *step_of(uintptr_t code)
 {
-    const struct step *step = &steps[step_place(code)];
+    const struct step *step = &tables->steps[step_place(code)];
     return likely(load_relaxed(&step->code) == code) ? step : step_search(code);
 }
 
@@ -209,7 +190,7 @@ FAST bool is_of(uint64_t found, uint64_t key) { return ((found ^ key) & ~FOUND_P
 
 FAST struct shape *shape_of(uintptr_t code, size_t depth)
 {
-    return &shapes[(code ^ depth << 12) * MIX >> (64 - SHAPES_BITS)];
+    return &tables->shapes[(code ^ depth << 12) * MIX >> (64 - SHAPES_BITS)];
 }
 
 static void shape_enter(struct caller from, size_t depth, const struct walked *walked, uint64_t key,
@@ -255,7 +236,7 @@ FAST unsigned shape_find(struct caller from, size_t depth)
 static unsigned walk_find(uint64_t key)
 {
     for (unsigned i = 0; i < TRIES; i++) {
-        uint64_t found = load_relaxed(&by_walk[(key + i) % BY_WALK]);
+        uint64_t found = load_relaxed(&tables->by_walk[(key + i) % BY_WALK]);
         if (found == 0)
             return 0;
         if (is_of(found, key))
@@ -267,9 +248,9 @@ static unsigned walk_find(uint64_t key)
 /* In place of what was learned of the key, or of another key where all places are taken. */
 static void walk_enter(uint64_t key, unsigned path)
 {
-    uint64_t *place = &by_walk[key % BY_WALK];
+    uint64_t *place = &tables->by_walk[key % BY_WALK];
     for (unsigned i = 0; i < TRIES; i++) {
-        uint64_t *one = &by_walk[(key + i) % BY_WALK];
+        uint64_t *one = &tables->by_walk[(key + i) % BY_WALK];
         uint64_t found = load_relaxed(one);
         if (found == 0 || is_of(found, key)) {
             place = one;
@@ -281,7 +262,7 @@ static void walk_enter(uint64_t key, unsigned path)
 
 static struct local_step *local_step_at(uintptr_t code, uintptr_t stack)
 {
-    return &local_steps[mixed_with(code, stack) >> 20 & (LOCAL_STEPS - 1)];
+    return &tables->local_steps[mixed_with(code, stack) >> 20 & (LOCAL_STEPS - 1)];
 }
 
 static void local_step_learn(uintptr_t code, uintptr_t stack, uintptr_t length)
@@ -363,7 +344,7 @@ bool stack_walk(const struct tape *tape, struct caller from, uintptr_t *frames, 
 static bool step_learn(uintptr_t code, uintptr_t length, bool ours)
 {
     for (unsigned i = 0; i < TRIES; i++) {
-        struct step *step = &steps[(step_place(code) + i) % STEPS];
+        struct step *step = &tables->steps[(step_place(code) + i) % STEPS];
         uint64_t there = load_relaxed(&step->code);
         if (there == 0)
             __atomic_compare_exchange_n(&step->code, &there, code, false, __ATOMIC_RELAXED,
@@ -440,7 +421,7 @@ static uint64_t stack_key(const struct stack_read *stack, const struct stack_kep
 static unsigned stack_find(uint64_t key)
 {
     for (size_t i = 0;; i++) {
-        uint64_t found = load_relaxed(&by_stack[(key + i) % BY_STACK]);
+        uint64_t found = load_relaxed(&tables->by_stack[(key + i) % BY_STACK]);
         if (found == 0)
             return 0;
         if (is_of(found, key))
@@ -455,7 +436,7 @@ static unsigned stack_enter(uint64_t key, bool *is_new)
     unsigned path = number_new();
     for (size_t i = 0; path != PATH_NONE; i++) {
         uint64_t found = 0;
-        *is_new = __atomic_compare_exchange_n(&by_stack[(key + i) % BY_STACK], &found,
+        *is_new = __atomic_compare_exchange_n(&tables->by_stack[(key + i) % BY_STACK], &found,
                                               found_of(key, path), false, __ATOMIC_RELAXED,
                                               __ATOMIC_RELAXED);
         if (*is_new)

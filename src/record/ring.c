@@ -19,27 +19,9 @@ static unsigned hint; /* where the next free chunk may be; atomic */
 
 #define FILE_BYTES(count) (EVENTS_AT + (count)*CHUNK_BYTES)
 
-/* Without /proc there is none. */
-static COLD void command_copy(char *to, size_t room)
-{
-    int error;
-    int file = os_open("/proc/self/cmdline", &error);
-    if (file < 0)
-        return;
-    for (size_t n; (n = os_read(file, to, room, &error)) > 0; room -= n)
-        to += n;
-    os_close(file);
-}
-
 COLD int ring_open(const char *folder, unsigned parent)
 {
-    struct text t;
-    text_init(&t, ring_path, sizeof ring_path);
-    text_add(&t, folder);
-    text_add(&t, "/");
-    text_add_number(&t, os_process());
-    text_add(&t, ".");
-    text_add_number(&t, os_nanoseconds());
+    text_of(ring_path, sizeof ring_path, "%s/%u.%zu", folder, os_process(), os_nanoseconds());
     int error;
     struct ring_head *head =
         os_map_new_file(ring_path, FILE_BYTES(RING_CHUNKS), FILE_BYTES(RING_CHUNKS_MOST), &error);
@@ -56,7 +38,8 @@ COLD int ring_open(const char *folder, unsigned parent)
     head->parent = parent;
     head->ticks = CLOCK_TICKS();
     head->time = os_nanoseconds();
-    command_copy((char *)head + RING_COMMAND_AT, RING_HEAD_BYTES - RING_COMMAND_AT);
+    os_read_file("/proc/self/cmdline", (char *)head + RING_COMMAND_AT,
+                 RING_HEAD_BYTES - RING_COMMAND_AT, &error); /* without /proc there is none */
     __atomic_thread_fence(__ATOMIC_RELEASE);
     memcpy(head->magic, RING_MAGIC, sizeof head->magic); /* last: from now on it can be read */
     store_relaxed(&hint, 0);

@@ -7,6 +7,7 @@
 #include "back/use.h"
 #include "base/counters.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "front/ahead.h"
 #include "front/cache.h"
 #include "front/hardened.h"
@@ -25,41 +26,41 @@
 /* Where threads push and pop meanwhile, a block may be seen in two stacks. */
 static size_t minus(size_t a, size_t b) { return a > b ? a - b : 0; }
 
-static void count_slab(struct accounts *accounts, const struct slab *slab, unsigned bin)
+static void count_slab(struct accounts *all, const struct slab *slab, unsigned bin)
 {
     const struct size_class *c = &size_classes[slab->cls];
-    struct class_accounts *sum = &accounts->classes[slab->cls];
+    struct class_accounts *sum = &all->classes[slab->cls];
     sum->slabs++;
     sum->free += slab->free;
     sum->taken += slab->places - slab->free;
-    accounts->slabs++;
-    accounts->slab_slices += c->slices;
-    accounts->rest += c->slices * SLICE - (size_t)slab->places * c->size;
-    accounts->free_in_slabs += (size_t)slab->free * c->size;
-    accounts->absent += count_bits(slab->absent | guard_pages_of(slab->cls)) * os_page;
-    accounts->metadata_used += meta_size(slab_bytes(c));
+    all->stats.slabs++;
+    all->slab_slices += c->slices;
+    all->stats.rest += c->slices * SLICE - (size_t)slab->places * c->size;
+    all->stats.free_in_slabs += (size_t)slab->free * c->size;
+    all->stats.returned_in_slabs += count_bits(slab->absent | guard_pages_of(slab->cls)) * os_page;
+    all->metadata_used += meta_size(slab_bytes(c));
     /* What the program didn't ask for of a block of whole slices; of a free one nothing is its. */
     size_t usable = load_relaxed(&slab->usable);
     if (c->blocks == 1 && bin != BIN_WHOLE_FREE && usable != 0)
-        accounts->rest += c->size - usable;
+        all->stats.rest += c->size - usable;
 }
 
-static void count_huge(struct accounts *accounts, const struct huge *h)
+static void count_huge(struct accounts *all, const struct huge *h)
 {
-    accounts->huge++;
-    accounts->huge_mapped += h->length;
-    accounts->huge_usable += h->usable;
-    accounts->rest += h->length - h->usable;
-    accounts->untouched += h->before != 0 ? h->mapped - h->length : 0; /* guards */
-    accounts->metadata_used += meta_size(sizeof *h);
+    all->stats.huge_blocks++;
+    all->huge_mapped += h->length;
+    all->huge_usable += h->usable;
+    all->stats.rest += h->length - h->usable;
+    all->stats.untouched += h->before != 0 ? h->mapped - h->length : 0; /* guards */
+    all->metadata_used += meta_size(sizeof *h);
 }
 
 /* Slabs of a class of small blocks, without a look at each: a large heap has so many that this
  * would keep other threads waiting. Those with free blocks are in the shards' sums. */
-static void count_slabs(struct accounts *accounts, unsigned cls, size_t slabs)
+static void count_slabs(struct accounts *all, unsigned cls, size_t slabs)
 {
     const struct size_class *c = &size_classes[cls];
-    struct class_accounts *sum = &accounts->classes[cls];
+    struct class_accounts *sum = &all->classes[cls];
     size_t places = guard_places(cls), free = 0;
     size_t absent = slabs * count_bits(guard_pages_of(cls));
     for (unsigned i = 0; i < shards_made(); i++) {
@@ -69,12 +70,12 @@ static void count_slabs(struct accounts *accounts, unsigned cls, size_t slabs)
     sum->slabs += slabs;
     sum->free += free;
     sum->taken += slabs * places - free;
-    accounts->slabs += slabs;
-    accounts->slab_slices += slabs;
-    accounts->rest += slabs * (SLICE - places * c->size);
-    accounts->free_in_slabs += free * c->size;
-    accounts->absent += absent * os_page;
-    accounts->metadata_used += slabs * meta_size(slab_bytes(c));
+    all->stats.slabs += slabs;
+    all->slab_slices += slabs;
+    all->stats.rest += slabs * (SLICE - places * c->size);
+    all->stats.free_in_slabs += free * c->size;
+    all->stats.returned_in_slabs += absent * os_page;
+    all->metadata_used += slabs * meta_size(slab_bytes(c));
 }
 
 /* Of the slab of small blocks at an address; CLASSES where there is none. */
@@ -85,7 +86,7 @@ static unsigned small_class_at(uintptr_t address)
     return cls < CLASS_SLICES_FIRST ? cls : CLASSES;
 }
 
-static void count_map(struct accounts *accounts)
+static void count_map(struct accounts *all)
 {
     size_t slabs[CLASS_SLICES_FIRST] = {0};
     for (uintptr_t address = 0; map_next(&address); address += SLICE) {
@@ -98,145 +99,167 @@ static void count_map(struct accounts *accounts)
         if (!meta_holds(owner, CACHE_LINE))
             continue; /* none, on its way out, or broken */
         if (bin == BIN_HUGE)
-            count_huge(accounts, owner);
+            count_huge(all, owner);
         else if (bin_of_slab(bin) && ((struct slab *)owner)->base == p)
-            count_slab(accounts, owner, bin);
+            count_slab(all, owner, bin);
     }
     for (unsigned cls = 0; cls < CLASS_SLICES_FIRST; cls++)
-        count_slabs(accounts, cls, slabs[cls]);
+        count_slabs(all, cls, slabs[cls]);
 }
 
 /* ---- caches ---- */
 
-static void count_stacks(struct accounts *accounts, const struct cache *cache)
+static void count_stacks(struct accounts *all, const struct cache *cache)
 {
-    accounts->refills += cache->refills;
-    accounts->flushes += cache->flushes;
-    accounts->metadata_used += meta_size(sizeof *cache);
+    all->stats.refills += cache->refills;
+    all->stats.flushes += cache->flushes;
+    all->metadata_used += meta_size(sizeof *cache);
     if (cache->sampler != NULL)
-        accounts->metadata_used += meta_size(sizeof *cache->sampler);
-    accounts->metadata_used += hardened_metadata(cache);
+        all->metadata_used += meta_size(sizeof *cache->sampler);
+    all->metadata_used += hardened_metadata(cache);
     for (unsigned i = 0; i < cache->chunk_count; i++)
-        accounts->metadata_used += round_up(chunk_bytes(i), os_page);
+        all->metadata_used += round_up(chunk_bytes(i), os_page);
     for (unsigned stack = 0; stack < STACKS; stack++) {
         unsigned cls = stack_class(stack);
         const struct cold_bin *cold = &cache->cold[stack];
         /* The thread may push and pop meanwhile. */
         size_t used = stack_used(&cache->bins[BIN_FIRST + stack], cold);
-        accounts->classes[cls].cached += used <= cold->room ? used : 0;
+        all->classes[cls].cached += used <= cold->room ? used : 0;
     }
     void **blocks;
     for (unsigned cls = 0; cls < AHEAD_CLASSES; cls++)
-        accounts->classes[cls].cached += ahead_used(cache, cls, &blocks);
+        all->classes[cls].cached += ahead_used(cache, cls, &blocks);
     for (unsigned cls = 0; cls < CLASS_SLICES_FIRST; cls++)
-        accounts->classes[cls].cached += hardened_count(cache, cls);
+        all->classes[cls].cached += hardened_count(cache, cls);
 }
 
-static void count_caches(struct accounts *accounts)
+static void count_caches(struct accounts *all)
 {
     for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
-        accounts->caches += registry_ownership(cache) == CACHE_LIVING;
-        accounts->orphans += registry_ownership(cache) == CACHE_ORPHAN;
-        count_stacks(accounts, cache);
+        all->stats.threads += registry_ownership(cache) == CACHE_LIVING;
+        all->orphans += registry_ownership(cache) == CACHE_ORPHAN;
+        count_stacks(all, cache);
     }
 }
 
 /* ---- sums ---- */
 
-static void count_compaction(struct accounts *accounts, unsigned cls)
+static void count_compaction(struct accounts *all, unsigned cls)
 {
-    struct class_accounts *sum = &accounts->classes[cls];
+    struct class_accounts *sum = &all->classes[cls];
     for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i)) {
         const struct begun *begun = shard_begun(i, cls);
         sum->compacts += begun->compacts;
         sum->compacted += begun->compacted;
         sum->regained += begun->regained;
-        accounts->compactions += begun->compactions;
+        all->stats.compactions += begun->compactions;
     }
-    accounts->compacted += sum->compacted;
-    accounts->regained += sum->regained;
+    all->stats.compacted += sum->compacted;
+    all->stats.regained += sum->regained;
 }
 
-static void count_classes(struct accounts *accounts)
+static void count_classes(struct accounts *all)
 {
     for (unsigned cls = 0; cls < CLASSES; cls++) {
-        struct class_accounts *sum = &accounts->classes[cls];
+        struct class_accounts *sum = &all->classes[cls];
         size_t size = size_classes[cls].size;
         uint32_t *count, capacity;
         transfer_inside(cls, &count, &capacity);
         sum->in_transfer = *count;
         size_t in_use = minus(sum->taken, sum->cached + sum->in_transfer);
         if (cls >= CLASS_SLICES_FIRST)
-            accounts->whole += in_use;
+            all->stats.large_blocks += in_use;
         else
-            accounts->rest += in_use * hardening.canary;
-        count_compaction(accounts, cls);
-        accounts->cached += sum->cached * size;
-        accounts->in_transfer += sum->in_transfer * size;
+            all->stats.rest += in_use * hardening.canary;
+        count_compaction(all, cls);
+        all->stats.thread_caches += sum->cached * size;
+        all->stats.transfer += sum->in_transfer * size;
         if (capacity != 0)
-            accounts->metadata_used += meta_size(capacity * sizeof(void *));
+            all->metadata_used += meta_size(capacity * sizeof(void *));
     }
 }
 
-static void count_returned(struct accounts *accounts, const struct purge_counters *kind)
+static void count_returned(struct accounts *all, const struct purge_counters *kind)
 {
-    accounts->returned += load_relaxed(&kind->purged);
-    accounts->taken_again += load_relaxed(&kind->refaulted);
+    all->stats.returned += load_relaxed(&kind->purged);
+    all->stats.taken_again += load_relaxed(&kind->refaulted);
 }
 
-void account(struct accounts *accounts)
+void account(struct accounts *all)
 {
     ASSERT(lock_all_held());
-    words_clear(accounts, sizeof *accounts);
-    accounts->mapped = os_mapped();
-    count_map(accounts);
-    count_caches(accounts);
-    count_classes(accounts);
+    words_clear(all, sizeof *all);
+    all->stats.mapped = os_mapped();
+    all->stats.mapped_most = os_mapped_most();
+    all->stats.held = load_relaxed(&use.held);
+    count_map(all);
+    count_caches(all);
+    count_classes(all);
 
     const struct huge_inside huge = huge_inside();
     for (struct list *node = huge.dirty->next; node != huge.dirty; node = node->next) {
         const struct huge *h = list_entry(node, struct huge, node);
-        accounts->untouched += h->before != 0 ? h->mapped - h->length : 0;
-        accounts->dirty_mappings++;
-        accounts->metadata_used += meta_size(sizeof(struct huge));
+        all->stats.untouched += h->before != 0 ? h->mapped - h->length : 0;
+        all->stats.kept_mappings++;
+        all->metadata_used += meta_size(sizeof(struct huge));
     }
-    accounts->kept = use.dirty_huge;
+    all->stats.kept = use.dirty_huge;
 
-    accounts->metadata_used += *huge.forbidden_count * meta_size(sizeof(struct huge));
-    accounts->metadata_used += samples_bytes();
+    all->metadata_used += *huge.forbidden_count * meta_size(sizeof(struct huge));
+    all->metadata_used += samples_bytes();
     if (class_offsets_closed != NULL)
-        accounts->metadata_used += round_up(sizeof *class_offsets_closed, os_page);
+        all->metadata_used += round_up(sizeof *class_offsets_closed, os_page);
 
-    accounts->superslabs = superslabs_mapped();
-    accounts->metadata_used += accounts->superslabs * meta_size(sizeof(struct superslab));
-    accounts->retained = use.dirty_slices * SLICE;
-    size_t blocks = accounts->slab_slices * SLICE;
-    accounts->untouched += superslabs_bytes() - blocks - accounts->retained + *huge.forbidden_bytes;
-    accounts->untouched += zero_sized_mapped();
+    all->stats.superslabs = superslabs_mapped();
+    all->metadata_used += all->stats.superslabs * meta_size(sizeof(struct superslab));
+    all->stats.retained = use.dirty_slices * SLICE;
+    size_t blocks = all->slab_slices * SLICE;
+    all->stats.untouched +=
+        superslabs_bytes() - blocks - all->stats.retained + *huge.forbidden_bytes;
+    all->stats.untouched += zero_sized_mapped();
 
-    count_returned(accounts, &counters.pages);
-    count_returned(accounts, &counters.slices);
-    count_returned(accounts, &counters.huge);
-    accounts->returning_ns = load_relaxed(&counters.returning_ns);
+    count_returned(all, &counters.pages);
+    count_returned(all, &counters.slices);
+    count_returned(all, &counters.huge);
+    all->stats.returning_ns = load_relaxed(&counters.returning_ns);
 
     for (unsigned i = 0; i < SHARDS_MOST; i = shard_after(i))
-        accounts->metadata_used += shard_bytes(i);
+        all->metadata_used += shard_bytes(i);
     const struct meta_parts meta = meta_parts();
-    accounts->map = map_bytes();
-    accounts->metadata = meta_mapped() + meta.guards - accounts->map;
+    all->stats.map = map_bytes();
+    all->stats.metadata = meta_mapped() + meta.guards - all->stats.map;
 
     /* All that is left of superslabs and huge blocks. */
-    accounts->program =
-        minus(blocks + accounts->huge_mapped,
-              accounts->rest + accounts->free_in_slabs + accounts->cached + accounts->in_transfer);
+    all->stats.program =
+        minus(blocks + all->huge_mapped, all->stats.rest + all->stats.free_in_slabs +
+                                             all->stats.thread_caches + all->stats.transfer);
 
     const struct reserve_parts reserve = reserve_parts();
-    accounts->program += reserve.used;
-    accounts->rest += reserve.mapped - reserve.used;
+    all->stats.program += reserve.used;
+    all->stats.rest += reserve.mapped - reserve.used;
 
     const struct guarded_parts guarded = guarded_parts();
-    accounts->program += guarded.used;
-    accounts->rest += guarded.pages - guarded.used;
-    accounts->untouched += guarded_region.bytes - guarded.pages;
-    accounts->metadata_used += guarded.notes;
+    all->stats.program += guarded.used;
+    all->stats.rest += guarded.pages - guarded.used;
+    all->stats.untouched += guarded_region.bytes - guarded.pages;
+    all->metadata_used += guarded.notes;
+}
+
+/* ---- what is broken ---- */
+
+#define CHECK_RULE_WORDS(rule, words) [CHECK_##rule] = #rule ": " words,
+static const char *const rule_words[] = {CHECK_RULES(CHECK_RULE_WORDS)};
+
+COLD void heap_check_report(const struct accounts *accounts)
+{
+    for (size_t i = 0; i < accounts->breaches && i < CHECK_BREACHES_KEPT; i++) {
+        const struct check_breach *one = &accounts->first[i];
+        char line[512];
+        struct text text = text_of(
+            line, sizeof line, "hakmem: heap check: broken: %s; at %#lx expected %zu, found %zu\n",
+            rule_words[one->rule], (uintptr_t)one->where, one->expected, one->found);
+        os_print_error(text.start, text.used);
+    }
+    if (accounts->breaches > CHECK_BREACHES_KEPT)
+        os_print_error("hakmem: heap check: more is broken, not shown\n", 46);
 }

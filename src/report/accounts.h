@@ -1,12 +1,13 @@
 /* What all memory is used for at one moment: sums over descriptors, stacks and dirty mappings. And
- * the rules that heap_check (heap_check.h) checks, with what it found broken.
+ * the rules that heap_check checks, with what it found broken.
  *
  * The caller holds all locks (heap_lock_all), so no other thread is in the slow path beyond taking
  * a lock. Other threads may still push and pop, so only the bounds of their stacks are read.
- * Nothing here calls malloc, changes anything, or prints. */
+ * Nothing here calls malloc or changes anything. */
 #ifndef HAKMEM_REPORT_ACCOUNTS_H
 #define HAKMEM_REPORT_ACCOUNTS_H
 
+#include "hakmem/hakmem.h"
 #include "heap/classes.h"
 
 /* Rule, what it says. What is checked is named as it should be. */
@@ -79,36 +80,16 @@ struct check_breach {
 #define CHECK_BREACHES_KEPT 16
 
 struct accounts {
-    /* Bytes; from `program` to `map` they add up to `mapped`. */
-    size_t mapped;        /* by the count of what the kernel gave */
-    size_t program;       /* in blocks that the program has: a class's size, or what is usable */
-    size_t cached;        /* in blocks in threads' stacks */
-    size_t in_transfer;   /* in blocks in transfer caches */
-    size_t free_in_slabs; /* in free blocks of slabs in use */
-    size_t rest;          /* behind a slab's last block, behind a large block's usable bytes */
-    size_t retained;      /* in free slices that may hold pages */
-    size_t untouched;     /* in free slices without pages */
-    size_t kept;          /* in mappings kept for the next huge block */
-    size_t metadata;      /* in regions of descriptors and arrays, with their guards */
-    size_t map;           /* in leaves of the address map */
+    /* From `program` to `map` they add up to `mapped`. `returned_in_slabs` is of free_in_slabs and
+     * rest. Of a block that the program has it is a class's size, or what is usable. The limit of
+     * containers is left out. */
+    struct hakmem_stats stats;
 
-    size_t absent;        /* of free_in_slabs and rest, in pages given back to the kernel */
     size_t metadata_used; /* of metadata, in pieces in use */
     size_t slab_slices;   /* slices that are slabs' */
     size_t huge_mapped;   /* bytes of the mappings of huge blocks in use */
     size_t huge_usable;
-
-    /* Counts. */
-    size_t superslabs, slabs, huge, dirty_mappings;
-    size_t whole;                 /* blocks of whole slices in use */
-    size_t caches;                /* of living threads */
-    size_t orphans;               /* caches of threads that a fork left behind, not yet taken in */
-    size_t refills, flushes;      /* since the start of the process */
-    size_t returned, taken_again; /* bytes given back to the kernel, and of those taken since */
-    size_t returning_ns;          /* time spent on that */
-    size_t compactions;           /* times a class began to compact */
-    size_t compacted;             /* bytes of blocks that passed by the stacks meanwhile */
-    size_t regained;              /* bytes of thin slabs that became empty, or of their pages */
+    size_t orphans; /* caches of threads that a fork left behind, not yet taken in */
 
     struct class_accounts classes[CLASSES];
 
@@ -118,6 +99,14 @@ struct accounts {
 };
 
 /* Fills in all but the breaches. */
-void account(struct accounts *accounts);
+void account(struct accounts *all);
+
+/* Accounts, then checks each rule. Blocks may be on their way between the program and the slow
+ * path, unless no other thread is at work (`quiet`). Returns how many breaches there are, SIZE_MAX
+ * without memory for the notes. */
+size_t heap_check(struct accounts *accounts, bool quiet);
+
+/* Writes the breaches to standard error, a line each. Needs no lock. */
+void heap_check_report(const struct accounts *accounts);
 
 #endif

@@ -237,21 +237,13 @@ bool backtrace_add_module(struct text *text, uintptr_t address)
     dl_iterate_phdr(find_in_module, &search);
     if (!search.found)
         return false;
-    if (search.symbol != NULL) {
-        text_add(text, " ");
-        text_add_foreign(text, search.symbol, NAME_MOST);
-        text_add(text, "+");
-        text_add_hex(text, address - search.symbol_at);
-    }
+    if (search.symbol != NULL)
+        text_write(text, " %.*s+%#lx", NAME_MOST, search.symbol, address - search.symbol_at);
     if (search.module == NULL || search.module[0] == '\0') {
         os_program_path(program, sizeof program);
         search.module = program;
     }
-    text_add(text, " (");
-    text_add_foreign(text, search.module, PATH_MOST);
-    text_add(text, "+");
-    text_add_hex(text, address - search.base);
-    text_add(text, ")");
+    text_write(text, " (%.*s+%#lx)", PATH_MOST, search.module, address - search.base);
     return true;
 }
 

@@ -65,13 +65,8 @@ static const char words_gone[] SELDOM =
     "no block is in use here; most likely it is free already (freed "
     "twice, or used after it was freed)";
 
-static void line_begin(struct text *text, const char *title)
-{
-    text_add(text, "hakmem: ");
-    text_add(text, title);
-}
-
-static void line_end(struct text *text) { text_add(text, "\n"); }
+/* A line of the report. */
+#define LINE(text, format, ...) text_write(text, "hakmem: " format "\n", ##__VA_ARGS__)
 
 /* What lies at the address of a wrong call. */
 struct spot {
@@ -100,75 +95,64 @@ static void add_functions(struct text *text, const struct wrong_call *call)
 {
     static const char *const makers[] = {"malloc or a function like it", "new", "new[]"};
     bool deletes = strncmp(call->function, "delete", 6) == 0;
-    text_add(text, "this block was allocated by ");
-    text_add(text, makers[call->maker]);
-    text_add(text, "; ");
-    text_add(text, call->function);
-    text_add(text, " is only for blocks of ");
-    text_add(text, !deletes ? "malloc" : call->function[6] == 0 ? "new" : "new[]");
+    text_write(text, "this block was allocated by %s; %s is only for blocks of %s",
+               makers[call->maker], call->function,
+               !deletes                 ? "malloc"
+               : call->function[6] == 0 ? "new"
+                                        : "new[]");
 }
 
 static void add_call(struct text *text, const struct wrong_call *call, const char *what)
 {
-    line_begin(text, call->function);
-    text_add(text, call->fault ? " of " : "(");
-    text_add_hex(text, (uintptr_t)call->p);
-    if (call->what == MISUSE_SIZE) {
-        text_add(text, ", ");
-        text_add_number(text, call->size);
-    }
+    text_write(text, "hakmem: %s%s%#lx", call->function, call->fault ? " of " : "(",
+               (uintptr_t)call->p);
+    if (call->what == MISUSE_SIZE)
+        text_write(text, ", %zu", call->size);
     text_add(text, call->fault ? ": " : "): ");
     if (call->what == MISUSE_FUNCTION && call->maker != MAKER_UNKNOWN)
         add_functions(text, call);
     else
         text_add(text, what);
-    line_end(text);
+    text_add(text, "\n");
 }
 
 /* ---- the address ---- */
 
-/* "the start of", "24 bytes into" or, for the end of a slab, nothing. */
+/* "the start of", or "24 bytes into". */
 static void add_offset(struct text *text, size_t offset)
 {
-    if (offset == 0) {
+    if (offset == 0)
         text_add(text, "the start of ");
-        return;
-    }
-    text_add_number(text, offset);
-    text_add(text, " bytes into ");
+    else
+        text_write(text, "%zu bytes into ", offset);
 }
 
 static void add_block(struct text *text, const struct address *place, size_t offset)
 {
-    if (place->kind == ADDRESS_SLAB_END) {
+    bool behind = place->kind == ADDRESS_SLAB_END;
+    if (behind) {
         text_add(text, "behind the last block of");
     } else {
         add_offset(text, offset);
-        text_add(text, place->kind == ADDRESS_CLASS ? "a block of class " : "a large block of ");
-        text_add_number(text, place->size);
-        text_add(text, " bytes at ");
-        text_add_hex(text, place->start);
+        text_write(text, "%s%zu bytes at %#lx",
+                   place->kind == ADDRESS_CLASS ? "a block of class " : "a large block of ",
+                   place->size, place->start);
     }
-    if (place->slab != 0) {
-        text_add(text, place->kind == ADDRESS_SLAB_END ? " the slab at " : ", in the slab at ");
-        text_add_hex(text, place->slab);
-    }
+    if (place->slab != 0)
+        text_write(text, "%s the slab at %#lx", behind ? "" : ", in", place->slab);
 }
 
 /* The address may lie on either side of it. */
 static void add_guarded(struct text *text, const struct address *place, uintptr_t address)
 {
     uintptr_t end = place->start + place->size;
-    if (address < place->start || address >= end) {
-        text_add_number(text, address < place->start ? place->start - address : address - end);
-        text_add(text, address < place->start ? " bytes before " : " bytes past the end of ");
-    } else {
+    if (address < place->start)
+        text_write(text, "%lu bytes before ", place->start - address);
+    else if (address >= end)
+        text_write(text, "%lu bytes past the end of ", address - end);
+    else
         add_offset(text, address - place->start);
-    }
-    text_add(text, "a guarded block of ");
-    text_add_number(text, place->size);
-    text_add(text, " bytes at ");
-    text_add_hex(text, place->start);
+    text_write(text, "a guarded block of %zu bytes at %#lx", place->size, place->start);
 }
 
 static void add_elsewhere(struct text *text, const void *p)
@@ -177,14 +161,12 @@ static void add_elsewhere(struct text *text, const void *p)
     struct text module;
     text_init(&module, mapping, sizeof mapping);
     if (backtrace_add_module(&module, (uintptr_t)p)) {
-        text_add(text, "; code or static memory of a module:");
-        text_add(text, module.start);
+        text_write(text, "; code or static memory of a module:%s", module.start);
         return;
     }
     switch (os_mapping(p, mapping, sizeof mapping)) {
     case OS_MAPPED:
-        text_add(text, "; the memory there is ");
-        text_add_foreign(text, mapping, sizeof mapping);
+        text_write(text, "; the memory there is %.*s", MAPPING_MOST, mapping);
         break;
     case OS_NOT_MAPPED:
         text_add(text, "; there is no memory at it");
@@ -197,7 +179,7 @@ static void add_elsewhere(struct text *text, const void *p)
 static void add_address(struct text *text, const struct spot *spot, const void *p)
 {
     const struct address *place = &spot->place;
-    line_begin(text, "address: ");
+    text_add(text, "hakmem: address: ");
     switch (place->kind) {
     case ADDRESS_ELSEWHERE:
         add_elsewhere(text, p);
@@ -219,7 +201,7 @@ static void add_address(struct text *text, const struct spot *spot, const void *
         add_guarded(text, place, (uintptr_t)p);
         break;
     }
-    line_end(text);
+    text_add(text, "\n");
 }
 
 /* ---- who, and what to do ---- */
@@ -228,24 +210,16 @@ static void add_thread(struct text *text, unsigned me)
 {
     char name[OS_THREAD_NAME];
     os_thread_called(name);
-    line_begin(text, "thread: ");
-    text_add_number(text, me);
-    text_add(text, " (");
-    text_add_foreign(text, name, sizeof name);
-    text_add(text, ")");
-    line_end(text);
+    LINE(text, "thread: %u (%.*s)", me, OS_THREAD_NAME, name);
 }
 
 static void add_frames(struct text *text, const uintptr_t *frames, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         uintptr_t frame = load_relaxed(&frames[i]);
-        line_begin(text, "#");
-        text_add_number(text, i);
-        text_add(text, " ");
-        text_add_hex(text, frame);
+        text_write(text, "hakmem: #%zu %#lx", i, frame);
         backtrace_add_module(text, frame);
-        line_end(text);
+        text_add(text, "\n");
     }
 }
 
@@ -258,31 +232,23 @@ static void take_frames(void *unused)
 static void add_backtrace(struct text *text, const void *caller)
 {
     if (!backtrace_possible()) {
-        line_begin(text, "no backtrace in this build; a debugger shows who called");
-        line_end(text);
+        LINE(text, "no backtrace in this build; a debugger shows who called");
         return;
     }
     trace.caller = caller;
     bool whole = os_try(take_frames, NULL);
     add_frames(text, trace.frames, trace.count);
-    if (!whole || trace.count == 0) {
-        line_begin(text, "the backtrace ends here: the stack is damaged");
-        line_end(text);
-    }
-    line_begin(text, "(addr2line -Cfpie MODULE OFFSET tells the line of a frame");
-    text_add(text, trace.count == BACKTRACE_MOST ? "; further frames are left out)" : ")");
-    line_end(text);
+    if (!whole || trace.count == 0)
+        LINE(text, "the backtrace ends here: the stack is damaged");
+    LINE(text, "(addr2line -Cfpie MODULE OFFSET tells the line of a frame%s)",
+         trace.count == BACKTRACE_MOST ? "; further frames are left out" : "");
 }
 
 static void add_past_call(struct text *text, const char *what, const struct guarded_call *call)
 {
     size_t depth = load_acquire(&call->depth);
-    line_begin(text, "this block was ");
-    text_add(text, what);
-    text_add(text, " by thread ");
-    text_add_number(text, load_relaxed(&call->thread));
-    text_add(text, depth > 0 ? " at" : ", whose stack is not known");
-    line_end(text);
+    LINE(text, "this block was %s by thread %u%s", what, load_relaxed(&call->thread),
+         depth > 0 ? " at" : ", whose stack is not known");
     add_frames(text, call->frames, smaller(depth, GUARDED_FRAMES));
 }
 
@@ -300,8 +266,7 @@ static void add_history(struct text *text, const struct address *place, const vo
     const struct site *site = sampled_by((const void *)place->start);
     if (site == NULL)
         return;
-    line_begin(text, "this block was allocated at");
-    line_end(text);
+    LINE(text, "this block was allocated at");
     add_frames(text, site->frames, smaller(site->depth, BACKTRACE_MOST));
 }
 
@@ -346,21 +311,16 @@ static const char *advice(const struct wrong_call *call, const struct address *p
 static void add_advice(struct text *text, const struct wrong_call *call,
                        const struct address *place)
 {
-    if (call->late) {
-        line_begin(text, "found late: the wrong call came before the one shown, perhaps in another "
-                         "thread");
-        line_end(text);
-    }
-    line_begin(text, "what to do: ");
-    text_add(text, advice(call, place));
-    line_end(text);
-    line_begin(text, policy.abort_on_misuse && call->fault
-                         ? "the program ends here, unless it handles SIGSEGV"
-                     : policy.abort_on_misuse ? "the program ends here (SIGABRT)"
-                     : call->fault ? "the program goes on, and may touch this page from now on"
-                     : call->what == MISUSE_SIZE ? "the block is freed, the program goes on"
-                                                 : "the call is ignored, the program goes on");
-    line_end(text);
+    if (call->late)
+        LINE(text, "found late: the wrong call came before the one shown, perhaps in another "
+                   "thread");
+    LINE(text, "what to do: %s", advice(call, place));
+    LINE(text, "%s",
+         policy.abort_on_misuse && call->fault ? "the program ends here, unless it handles SIGSEGV"
+         : policy.abort_on_misuse              ? "the program ends here (SIGABRT)"
+         : call->fault               ? "the program goes on, and may touch this page from now on"
+         : call->what == MISUSE_SIZE ? "the block is freed, the program goes on"
+                                     : "the call is ignored, the program goes on");
 }
 
 /* ---- a report ---- */
@@ -380,13 +340,8 @@ static void report(const struct wrong_call *given, unsigned me)
     struct text text;
     text_init(&text, head, sizeof head);
     add_call(&text, &call, was_freed(&call, &spot) ? words_gone : words[call.what]);
-    if (call.what == MISUSE_SIZE) {
-        line_begin(&text, "size: ");
-        text_add_number(&text, call.size);
-        text_add(&text, " bytes were said, the block has ");
-        text_add_number(&text, place->size);
-        line_end(&text);
-    }
+    if (call.what == MISUSE_SIZE)
+        LINE(&text, "size: %zu bytes were said, the block has %zu", call.size, place->size);
     add_address(&text, &spot, call.p);
     add_thread(&text, me);
     print(&text);
@@ -437,9 +392,8 @@ static bool report_begin(unsigned me, sigset_t *signals)
 
 static void add_left(struct text *text)
 {
-    line_begin(text, "malloc or free: the heap is locked by an earlier call of this thread, which "
-                     "has not returned: a signal handler interrupted it");
-    line_end(text);
+    LINE(text, "malloc or free: the heap is locked by an earlier call of this thread, which has "
+               "not returned: a signal handler interrupted it");
 }
 
 /* Of os/lock.h. Nothing here waits for a lock: the thread may have left any of them. */
@@ -461,13 +415,10 @@ COLD void lock_is_left(void)
     print(&text);
     text_init(&text, tail, sizeof tail);
     add_backtrace(&text, NULL);
-    line_begin(&text,
-               "what to do: in a signal handler, allocate and free nothing, and do not leave "
-               "it by siglongjmp or an exception, unless the signal is blocked during malloc "
-               "and free");
-    line_end(&text);
-    line_begin(&text, "the program ends here (SIGABRT)");
-    line_end(&text);
+    LINE(&text, "what to do: in a signal handler, allocate and free nothing, and do not leave it "
+                "by siglongjmp or an exception, unless the signal is blocked during malloc and "
+                "free");
+    LINE(&text, "the program ends here (SIGABRT)");
     print(&text);
     os_signals_restore(&signals);
     os_abort();
@@ -491,8 +442,7 @@ COLD void report_misuse(const struct wrong_call *call)
     } else if (reports == REPORTS_MOST + 1) {
         struct text text;
         text_init(&text, head, sizeof head);
-        line_begin(&text, "further misuse is ignored, and not reported any more");
-        line_end(&text);
+        LINE(&text, "further misuse is ignored, and not reported any more");
         print(&text);
     } else {
         reports--; /* it stays there, and never comes round to 0 */

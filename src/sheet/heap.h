@@ -83,9 +83,9 @@ bool heap_read(struct target *t, struct heap *heap, struct why *why);
 /* ---- what a look adds up to ---- */
 
 /* What a mapping is of. */
-enum kind { KIND_HEAP, KIND_FILE, KIND_STACK, KIND_ANONYMOUS, KINDS };
+enum mapping_kind { KIND_HEAP, KIND_FILE, KIND_STACK, KIND_ANONYMOUS, KINDS };
 extern const char kind_names[KINDS][12];
-enum kind mapping_kind(const struct target *t, const struct mapping *m);
+enum mapping_kind mapping_kind(const struct target *t, const struct mapping *m);
 
 struct totals {
     uint64_t resident;     /* all of it, by the kernel */

@@ -4,7 +4,10 @@
 #ifndef HAKMEM_SHEET_OWN_H
 #define HAKMEM_SHEET_OWN_H
 
-#include "sheet/print.h"
+#include "sheet/heap.h"
+
+/* For people, or for Prometheus. */
+enum form { FORM_TEXT, FORM_OPENMETRICS };
 
 /* What failed. */
 enum own_step { OWN_READ, OWN_WRITE };
@@ -26,7 +29,7 @@ struct own_error sheet_replace_own(const char *path, enum form form);
  * thread does so. Async-signal-safe. */
 int profile_write(int file);
 
-/* To a file that is there in whole or not at all. */
+/* The same to a file that is there in whole or not at all. */
 int profile_replace(const char *path);
 
 #endif

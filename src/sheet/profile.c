@@ -17,9 +17,9 @@ void profile_sum(struct profile_sums *sums, const struct site *site)
 
 #define NUMBER_MOST 1e18 /* another process's memory may hold any number, or none */
 
-static void add_whole(struct text *t, double number)
+static uint64_t whole(double number)
 {
-    text_add_number(t, number > 0 && number < NUMBER_MOST ? (uint64_t)(number + 0.5) : 0);
+    return number > 0 && number < NUMBER_MOST ? (uint64_t)(number + 0.5) : 0;
 }
 
 /* Of a positive number, else 0: half its exponent, which is at most 7% off, and Newton's steps. */
@@ -39,9 +39,7 @@ static double root(double x)
 
 static void add_tally(struct text *t, struct tally tally)
 {
-    add_whole(t, tally.blocks);
-    text_add(t, ": ");
-    add_whole(t, tally.bytes);
+    text_write(t, "%lu: %lu", whole(tally.blocks), whole(tally.bytes));
 }
 
 static void add_line(struct text *t, struct tally live, struct tally total)
@@ -56,22 +54,14 @@ void profile_add_head(struct text *t, const struct profile_sums *sums)
 {
     text_add(t, "heap profile: ");
     add_line(t, sums->live, sums->total);
-    text_add(t, " heapprofile\n# hakmem rate ");
-    text_add_number(t, sums->rate);
-    text_add(t, " lost ");
-    text_add_number(t, sums->lost);
-    text_add(t, " memory ");
-    text_add_number(t, sums->memory);
-    if (sums->pid != 0) {
-        text_add(t, " pid ");
-        text_add_number(t, sums->pid);
-    }
+    text_write(t, " heapprofile\n# hakmem rate %lu lost %lu memory %lu", sums->rate, sums->lost,
+               sums->memory);
+    if (sums->pid != 0)
+        text_write(t, " pid %lu", sums->pid);
     if (sums->course.blocks > 0 || sums->course.most > 0) {
         bool now = sums->live.bytes > sums->course.most;
-        text_add(t, " most ");
-        add_whole(t, now ? sums->live.bytes : sums->course.most);
-        text_add(t, " allocated ");
-        add_whole(t, sums->course.blocks + (double)sums->course.missed);
+        text_write(t, " most %lu allocated %lu", whole(now ? sums->live.bytes : sums->course.most),
+                   whole(sums->course.blocks + (double)sums->course.missed));
     }
     text_add(t, "\n");
 }
@@ -83,53 +73,30 @@ void profile_add_site(struct text *t, const struct profile_sums *sums, const str
     struct tally live = tally_read(&site->live), total = tally_read(&site->total);
     struct tally peak = now ? live : tally_read(sums->lately ? &site->lately : &site->peak);
     add_line(t, live, total);
-    for (size_t i = 0; i < site->depth; i++) {
-        text_add(t, " ");
-        text_add_hex(t, site->frames[i] + 1); /* where the call returns, as readers expect */
-    }
+    for (size_t i = 0; i < site->depth; i++)
+        text_write(t, " %#lx", site->frames[i] + 1); /* where the call returns, as readers expect */
     text_add(t, "\n# peak ");
     add_tally(t, peak);
-    text_add(t, " samples ");
-    text_add_number(t, live.samples);
-    text_add(t, " ");
-    text_add_number(t, total.samples);
-    if (!sums->no_errors) {
-        text_add(t, " errors ");
-        add_whole(t, root(live.variance));
-        text_add(t, " ");
-        add_whole(t, root(total.variance));
-        text_add(t, " ");
-        add_whole(t, root(peak.variance));
-    }
-    if (*site_name(site) != '\0') {
-        text_add(t, "\n# name ");
-        text_add_foreign(t, site_name(site), SITE_NAME_MOST);
-    }
-    if (site->since != 0) {
-        text_add(t, "\n# since ");
-        text_add_number(t, site->since);
-    }
+    text_write(t, " samples %lu %lu", live.samples, total.samples);
+    if (!sums->no_errors)
+        text_write(t, " errors %lu %lu %lu", whole(root(live.variance)),
+                   whole(root(total.variance)), whole(root(peak.variance)));
+    if (*site_name(site) != '\0')
+        text_write(t, "\n# name %.*s", SITE_NAME_MOST, site_name(site));
+    if (site->since != 0)
+        text_write(t, "\n# since %lu", site->since);
     text_add(t, "\n");
 }
 
 void profile_add_mark(struct text *t, const struct watch_mark *mark, uint64_t ago)
 {
-    text_add(t, "# mark ");
-    text_add_number(t, ago / 1000000);
-    text_add(t, " ms ago count ");
-    text_add_number(t, mark->count);
-    text_add(t, " in use ");
-    add_whole(t, mark->in_use);
-    text_add(t, " name ");
-    text_add_foreign(t, mark->name, MARK_NAME - 1);
-    text_add(t, "\n");
+    text_write(t, "# mark %lu ms ago count %lu in use %lu name %.*s\n", ago / 1000000, mark->count,
+               whole(mark->in_use), MARK_NAME - 1, mark->name);
 }
 
 void profile_add_end(struct text *t, uint64_t sites)
 {
-    text_add(t, "# sites ");
-    text_add_number(t, sites);
-    text_add(t, "\n\nMAPPED_LIBRARIES:\n");
+    text_write(t, "# sites %lu\n\nMAPPED_LIBRARIES:\n", sites);
 }
 
 void profile_add_module(struct text *t, const char *lines, size_t bytes)
@@ -138,8 +105,7 @@ void profile_add_module(struct text *t, const char *lines, size_t bytes)
         size_t length = 0;
         while (length < bytes && lines[length] != '\n')
             length++;
-        text_add_foreign(t, lines, length);
-        text_add(t, "\n");
+        text_write(t, "%.*s\n", (int)length, lines);
         length += length < bytes;
         lines += length;
         bytes -= length;
@@ -148,16 +114,10 @@ void profile_add_module(struct text *t, const char *lines, size_t bytes)
 
 void profile_add_script_line(struct text *t, const struct script_line *line)
 {
-    text_add_address(t, line->address);
-    text_add(t, "-");
-    text_add_address(t, line->address + SCRIPT_STEP);
-    text_add(t, " r-xp 00000000 00:00 0 [python:");
-    text_add_foreign(t, line->names + line->function_bytes, line->file_bytes);
-    text_add(t, ":");
-    text_add_number(t, line->line);
-    text_add(t, ":");
-    text_add_foreign(t, line->names, line->function_bytes);
-    text_add(t, "]\n");
+    text_write(t, "%016lx-%016lx r-xp 00000000 00:00 0 [python:%.*s:%u:%.*s]\n", line->address,
+               line->address + SCRIPT_STEP, (int)line->file_bytes,
+               line->names + line->function_bytes, line->line, (int)line->function_bytes,
+               line->names);
 }
 
 /* With fewer an error can't be estimated. */

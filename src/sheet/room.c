@@ -1,12 +1,8 @@
-#include "sheet/room.h"
-
-#include <string.h>
-#include <sys/auxv.h>
-
 #define _GNU_SOURCE
 #include "sheet/room.h"
 
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 #include "os/calls.h"

@@ -183,9 +183,7 @@ bool target_mapped(const struct target *t, uint64_t at, uint64_t bytes)
 
 bool why_set(struct why *why, enum ending ending, const char *line)
 {
-    struct text t;
-    text_init(&t, why->line, sizeof why->line);
-    text_add(&t, line);
+    text_of(why->line, sizeof why->line, "%s", line);
     why->ending = ending;
     return false;
 }
@@ -193,12 +191,7 @@ bool why_set(struct why *why, enum ending ending, const char *line)
 static int open_of(const char *process, const char *name)
 {
     char path[64];
-    struct text t;
-    text_init(&t, path, sizeof path);
-    text_add(&t, "/proc/");
-    text_add(&t, process);
-    text_add(&t, "/");
-    text_add(&t, name);
+    text_of(path, sizeof path, "/proc/%s/%s", process, name);
     return call_open(path, O_RDONLY);
 }
 

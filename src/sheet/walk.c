@@ -356,7 +356,7 @@ const char kind_names[KINDS][12] = {
 };
 
 /* A thread's stack has no name: it is what lies on a mapping without access, its guard. */
-enum kind mapping_kind(const struct target *t, const struct mapping *m)
+enum mapping_kind mapping_kind(const struct target *t, const struct mapping *m)
 {
     const struct mapping *before = m > t->maps ? m - 1 : NULL;
     bool on_guard = before != NULL && before->end == m->start && !before->readable &&
@@ -377,7 +377,7 @@ struct totals totals_of(const struct target *t, const struct heap *heap)
     struct totals totals = {0};
     for (size_t i = 0; i < t->map_count; i++) {
         const struct mapping *m = &t->maps[i];
-        enum kind kind = mapping_kind(t, m);
+        enum mapping_kind kind = mapping_kind(t, m);
         totals.resident += m->rss;
         uint64_t ours = m->swapped < m->claimed_swapped ? m->swapped : m->claimed_swapped;
         totals.swapped[0] += ours;

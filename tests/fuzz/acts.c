@@ -6,9 +6,9 @@
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
 #include "life/purge.h"
+#include "life/statistics.h"
 #include "model.h"
 #include "os/os.h"
-#include "report/learned.h"
 
 /* ---- what is asked for ---- */
 

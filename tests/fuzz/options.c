@@ -11,7 +11,7 @@
 
 #include "bytes.h"
 /* Whole, for what it keeps between two calls: a process reads its options once. */
-#include "options/sources.c" // NOLINT(bugprone-suspicious-include)
+#include "options/options.c" // NOLINT(bugprone-suspicious-include)
 
 #define PART_END 0xff
 #define VARIABLES_MOST 6

@@ -44,17 +44,8 @@ static const int usual_errors[FAKE_ANY] = {
 static _Noreturn void wrong(const char *call, const char *what, const void *start, size_t length)
 {
     char line[256];
-    struct text text;
-    text_init(&text, line, sizeof line);
-    text_add(&text, "os_fake: ");
-    text_add(&text, call);
-    text_add(&text, " of ");
-    text_add_number(&text, length);
-    text_add(&text, " bytes at ");
-    text_add_hex(&text, (uintptr_t)start);
-    text_add(&text, ": ");
-    text_add(&text, what);
-    text_add(&text, "\n");
+    struct text text = text_of(line, sizeof line, "os_fake: %s of %zu bytes at %#lx: %s\n", call,
+                               length, (uintptr_t)start, what);
     if (write(STDERR_FILENO, text.start, text.used) < 0)
         _exit(99);
     abort();

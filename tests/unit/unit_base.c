@@ -92,17 +92,21 @@ static void lowest(void)
 
 static void text(void)
 {
-    char buffer[16];
-    struct text t;
-    text_init(&t, buffer, sizeof buffer);
-    text_add(&t, "a");
-    text_add_number(&t, 0);
+    char buffer[16], more[128];
+    struct text t = text_of(buffer, sizeof buffer, "a%u", 0);
     text_add_number(&t, 1234);
-    text_add_hex(&t, 0xbeef);
+    text_write(&t, "%#x", 0xbeef);
     EXPECT(strcmp(buffer, "a012340xbeef") == 0);
     text_add_number(&t, UINT64_MAX);
     EXPECT_EQUAL(t.used, 15);
     EXPECT(strcmp(buffer, "a012340xbeef184") == 0);
+    t = text_of(more, sizeof more, "%s %.*s %zu%% %016lx %02x %#lx|", "own\n", 4, "a\tbcd",
+                SIZE_MAX, 0xabcul, 7, UINT64_MAX);
+    EXPECT(strcmp(more,
+                  "own\n a?bc 18446744073709551615% 0000000000000abc 07 0xffffffffffffffff|") == 0);
+    EXPECT_EQUAL(t.used, strlen(more));
+    t = text_of(more, sizeof more, "%3u|%3s|%-3s|%3s|%2u", 7, "a", "b", "long", 100);
+    EXPECT(strcmp(more, "  7|  a|b  |long|100") == 0);
 }
 
 int main(void)

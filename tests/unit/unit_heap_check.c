@@ -20,7 +20,7 @@
 #include "heap/slab.h"
 #include "heap/transfer.h"
 #include "life/life.h"
-#include "report/heap_check.h"
+#include "report/accounts.h"
 
 static struct accounts accounts;
 
@@ -100,9 +100,10 @@ static void make_heap(void)
     EXPECT_EQUAL(cache_empty(cache_mine).what, MISUSE_NONE);
     expect_whole("emptying the stacks");
     free_each(small + 1, 1000, 3);
-    EXPECT(accounts.dirty_mappings > 0 && accounts.in_transfer > 0 && accounts.retained > 0);
-    EXPECT(accounts.caches == 2 && accounts.superslabs > 2 && accounts.huge > 0 &&
-           accounts.whole > 0);
+    EXPECT(accounts.stats.kept_mappings > 0 && accounts.stats.transfer > 0 &&
+           accounts.stats.retained > 0);
+    EXPECT(accounts.stats.threads == 2 && accounts.stats.superslabs > 2 &&
+           accounts.stats.huge_blocks > 0 && accounts.stats.large_blocks > 0);
 }
 
 /* ---- what the walk counts ---- */
@@ -117,16 +118,16 @@ static void sums(void)
     EXPECT_EQUAL(walk(), 0);
     size_t more =
         hakmem_good_size(200) + hakmem_good_size(1 * MiB - 100) + hakmem_good_size(50 * MiB + 1);
-    EXPECT_EQUAL(accounts.program, before.program + more);
-    EXPECT_EQUAL(accounts.whole, before.whole + 1);
-    EXPECT_EQUAL(accounts.huge, before.huge + 1);
+    EXPECT_EQUAL(accounts.stats.program, before.stats.program + more);
+    EXPECT_EQUAL(accounts.stats.large_blocks, before.stats.large_blocks + 1);
+    EXPECT_EQUAL(accounts.stats.huge_blocks, before.stats.huge_blocks + 1);
     hakmem_free(small_block);
     hakmem_free(run);
     hakmem_free(mapping);
     EXPECT_EQUAL(walk(), 0);
-    EXPECT_EQUAL(accounts.program, before.program);
-    EXPECT_EQUAL(accounts.huge, before.huge);
-    EXPECT_EQUAL(accounts.whole, before.whole);
+    EXPECT_EQUAL(accounts.stats.program, before.stats.program);
+    EXPECT_EQUAL(accounts.stats.huge_blocks, before.stats.huge_blocks);
+    EXPECT_EQUAL(accounts.stats.large_blocks, before.stats.large_blocks);
 }
 
 /* ---- breaking one thing at a time ---- */
@@ -541,10 +542,12 @@ int main(void)
     free_each(runs, FEW, 1);
     free_each(huge, FEW, 1);
     expect_whole("freeing all");
-    EXPECT_EQUAL(accounts.program, 0);
+    EXPECT_EQUAL(accounts.stats.program, 0);
     hakmem_purge();
     expect_whole("giving all back");
-    EXPECT_EQUAL(accounts.retained + accounts.kept + accounts.superslabs + accounts.cached, 0);
+    EXPECT_EQUAL(accounts.stats.retained + accounts.stats.kept + accounts.stats.superslabs +
+                     accounts.stats.thread_caches,
+                 0);
     puts("3 passed, 0 failed");
     return 0;
 }

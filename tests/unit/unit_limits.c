@@ -1,5 +1,5 @@
 /* What hakmem reads about control groups, and what follows from a limit of memory. */
-#include "life/cgroup.h"
+#include "life/limits.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "life/upkeep.h"
+#include "api/door.h"
 
 #include "base/counters.h"
 #include "front/closing.h"
