@@ -48,8 +48,8 @@ CALLS = {
     "resume": {"_dl_find_object", "_Unwind_Backtrace"}
     | {f"_Unwind_Get{what}" for what in ("GR", "IP", "CFA")},
     "report": {"strncmp"} | BLOCKS_ARE_FILLED,
-    "glibc": {"fputs", "fwrite"},
-    **dict.fromkeys(("print", "target", "walk"), TEXT),
+    "glibc": {"fprintf", "fputs", "fwrite"},
+    **dict.fromkeys(("own", "target", "walk"), TEXT),
     "room": {"getauxval"} | TEXT,
 }
 

@@ -271,7 +271,7 @@ static long milliseconds_so_far(void)
 
 /* A little more of one kind, then of another, again and again: what goes back for the one is soon
  * wanted by the other, and is little, however often that is: an eighth of the pages, and what time
- * pays for, of which there is much on a busy machine (LAW_WORK_MS, 64 pages a millisecond). */
+ * pays for, of which there is much on a busy machine (LAW_WORK_MS, 32 pages a millisecond). */
 static void kinds_that_alternate_come_to_rest(void)
 {
     enum { LIVE = 300, PART = 6 * MiB, SMALLER = 200 * KiB, ROUNDS = 400, LAST = 100 };
