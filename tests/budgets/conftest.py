@@ -24,7 +24,7 @@ def hakmem(given: Callable[[str], Path], tmp_path: Path) -> Hakmem:
             stdin=subprocess.DEVNULL,
             cwd=tmp_path,
             env=clean | variables,
-            timeout=120,
+            timeout=600,
         )
         if "ptrace is not permitted" in done.stderr:
             pytest.skip(done.stderr.strip())
