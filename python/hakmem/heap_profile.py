@@ -46,7 +46,8 @@ _OWN = re.compile(
     rf"# hakmem rate {_N} lost {_N} memory {_N}(?: pid {_N})?(?: most {_N} allocated {_N})?"
 )
 _MARK = re.compile(rf"# mark {_N} ms ago count {_N} in use {_N} name (.+)")
-_SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @((?: 0x[0-9a-f]{{1,16}})*)")
+_SITE = re.compile(rf"{_N}: {_N} \[{_N}: {_N}\] @")
+_ADDRESS = re.compile("0x[0-9a-f]{1,16}")
 _COUNT = re.compile(r"# sites ([0-9]{1,7})")
 _MORE = re.compile(rf"# peak {_N}: {_N} samples {_N} {_N}(?: errors {_N} {_N} {_N})?")
 _NAME = re.compile(r"# name (.+)", re.DOTALL)
@@ -275,20 +276,38 @@ def _unescaped(name: str) -> str:
     return re.sub(r"\\([0-3][0-7]{2})", letter, name).replace("\n", r"\x0a")
 
 
+class _Addresses(dict[str, int]):
+    """Of the stacks of a file, which have most addresses in common: each is decoded once."""
+
+    def __missing__(self, word: str) -> int:
+        if _ADDRESS.fullmatch(word) is None:
+            raise ValueError(word)
+        self[word] = int(word, 16)
+        return self[word]
+
+    def of(self, words: str) -> tuple[int, ...] | None:
+        """Each is after a space; else None."""
+        try:
+            return tuple(map(self.__getitem__, words.split(" ")[1:])) if words[:1] != "0" else None
+        except ValueError:
+            return None
+
+
 def _sites(lines: list[str], first: int, name: str) -> list[Site]:
     """The lines end with how many sites there are, and an empty line."""
     count = _COUNT.fullmatch(lines[-2]) if len(lines) > 1 and not lines[-1] else None
     if count is None:
         raise NoProfile(f"{name}: damaged: expected '# sites ...' before '{MAPPED}'")
     sites: list[Site] = []
+    addresses = _Addresses()
     at = 0
     while at < len(lines) - 2:
-        site = _SITE.fullmatch(lines[at])
+        site = _SITE.match(lines[at])
+        stack = site and addresses.of(lines[at][site.end() :])
         more = _MORE.fullmatch(lines[at + 1]) if at + 1 < len(lines) else None
-        if site is None or more is None:
-            wrong = at + first + (site is not None)
+        if site is None or stack is None or more is None:
+            wrong = at + first + (stack is not None)
             raise NoProfile(f"{name}: damaged in line {wrong}: expected the figures of a site")
-        stack = tuple(int(word, 16) for word in site[5].split())
         live, live_bytes, total, total_bytes = (int(site[i]) for i in range(1, 5))
         peak, peak_bytes, live_samples, total_samples = (int(more[i]) for i in range(1, 5))
         figures = (live, live_bytes, total, total_bytes, peak, peak_bytes)
