@@ -18,12 +18,13 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-/* Whether blocks may only pass through a stack that is empty or full now. */
-static bool passes(struct cold_bin *cold, bool full, bool shared, bool foreign)
+/* Notes that the stack is full or empty now. Returns whether it was only filled, or only emptied,
+ * for so long that it will be again; alone, a thread has nobody to pass blocks to. */
+static bool goes_one_way(struct cold_bin *cold, bool full, bool shared)
 {
     cold->streak = capacity_streak(cold->streak, cold->full != full) & 0x7f;
     cold->full = full;
-    return shared && (foreign || cold->streak == STREAK_LONG);
+    return shared && cold->streak == STREAK_LONG;
 }
 
 /* Whether the stack may learn from being empty: not if blocks of thin slabs went to the second one
@@ -58,12 +59,11 @@ static void *stack_fill(struct cache *cache, unsigned cls)
     bool shared = caches_living() > 1;
     bool first = cold->streak == 0;
     struct capacity_seen seen = {.event = STACK_EMPTY, .shared = shared};
-    seen.passes = passes(cold, false, shared, false);
+    seen.passes = goes_one_way(cold, false, shared);
     if (likely(learns(cache, cls)) && !first)
         stack_adapt(cache, cls, seen);
 
-    /* Not all, so that as many frees find room. */
-    size_t n = capacity_batch(cold->capacity);
+    size_t n = capacity_batch(cold->capacity, seen.passes && !first);
     n += n == 0;
     ASSERT(n <= cold->room && stack_used(bin, cold) == 0);
     void **end = cold->base + 1 + n;
@@ -114,10 +114,11 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     bool shared = caches_living() > 1;
     bool foreign = shared && used > 0 && shard_of(cold->base[1]) != cache->shard;
     struct capacity_seen seen = {.event = STACK_FULL, .shared = shared, .foreign = foreign};
-    seen.passes = passes(cold, true, shared, foreign);
+    bool one_way = goes_one_way(cold, true, shared);
+    seen.passes = one_way || foreign;
     seen.drains = drains;
     stack_adapt(cache, cls, seen);
-    size_t keep = cold->capacity - capacity_batch(cold->capacity);
+    size_t keep = cold->capacity - capacity_batch(cold->capacity, one_way);
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};
     cache->outflow += (used - keep) * size_classes[cls].size;

@@ -34,10 +34,11 @@ static inline bool capacity_drains(size_t outflow, size_t capacity_bytes)
 }
 
 /* Blocks that a refill or a flush moves: half a stack, so that as many calls of either kind can
- * follow, but not so many that they leave a processor's cache on the way. */
-static inline size_t capacity_batch(size_t capacity)
+ * follow; all of it where only calls of one kind do. But not so many that they leave a processor's
+ * cache on the way. */
+static inline size_t capacity_batch(size_t capacity, bool one_way)
 {
-    return smaller((capacity + 1) / 2, LAW_BATCH_MOST);
+    return smaller(one_way ? capacity : (capacity + 1) / 2, LAW_BATCH_MOST);
 }
 
 /* What a block counts of a thread's share: its bytes, but not more than so many. Each block that is

@@ -21,11 +21,14 @@ static void a_drain_is_more_than_the_stacks_could_use(void)
 
 static void a_batch_is_half_and_not_too_many(void)
 {
-    EXPECT_EQUAL(capacity_batch(0), 0);
-    EXPECT_EQUAL(capacity_batch(1), 1);
-    EXPECT_EQUAL(capacity_batch(2), 1);
-    EXPECT_EQUAL(capacity_batch(2 * LAW_BATCH_MOST), LAW_BATCH_MOST);
-    EXPECT_EQUAL(capacity_batch(2 * LAW_BATCH_MOST + 1), LAW_BATCH_MOST);
+    EXPECT_EQUAL(capacity_batch(0, false), 0);
+    EXPECT_EQUAL(capacity_batch(1, false), 1);
+    EXPECT_EQUAL(capacity_batch(2, false), 1);
+    EXPECT_EQUAL(capacity_batch(2 * LAW_BATCH_MOST, false), LAW_BATCH_MOST);
+    EXPECT_EQUAL(capacity_batch(2 * LAW_BATCH_MOST + 1, false), LAW_BATCH_MOST);
+    EXPECT_EQUAL(capacity_batch(0, true), 0);
+    EXPECT_EQUAL(capacity_batch(9, true), 9);
+    EXPECT_EQUAL(capacity_batch(LAW_BATCH_MOST + 1, true), LAW_BATCH_MOST);
 }
 
 static void a_block_weighs_its_bytes_up_to_a_bound(void)
