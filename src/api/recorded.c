@@ -1,6 +1,6 @@
-#include "api/recorded.h"
-
+/* Recorded calls (slow.h). */
 #include "api/sampled.h"
+#include "api/slow.h"
 #include "front/registry.h"
 #include "life/life.h"
 #include "life/recording.h"
@@ -11,7 +11,7 @@
 #include "profile/modules.h"
 #include "profile/python.h"
 #include "profile/script_lines.h"
-#include "report/backtrace.h"
+#include "os/backtrace.h"
 #include "sheet/profile.h"
 
 static bool were_closed; /* modules, while the recording runs; atomic */

@@ -20,7 +20,7 @@
 #include "profile/modules.h"
 #include "profile/python.h"
 #include "profile/rate.h"
-#include "report/backtrace.h"
+#include "os/backtrace.h"
 #include "report/report.h"
 
 /* The unwinder may allocate: that is not sampled. */

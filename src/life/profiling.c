@@ -8,13 +8,13 @@
 #include "front/registry.h"
 #include "heap/shards.h"
 #include "os/lock.h"
+#include "os/backtrace.h"
 #include "os/os.h"
 #include "os/self.h"
 #include "profile/guarded.h"
 #include "profile/rate.h"
 #include "profile/samples.h"
 #include "record/ring.h"
-#include "report/backtrace.h"
 #include "report/report.h"
 
 /* Forks that hold the heap for long are waited for so many times. */

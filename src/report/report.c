@@ -10,16 +10,18 @@
 #include "base/policy.h"
 #include "base/text.h"
 #include "front/registry.h"
+#include "os/backtrace.h"
 #include "os/lock.h"
+#include "os/module.h"
 #include "os/os.h"
 #include "os/self.h"
 #include "profile/guarded.h"
 #include "profile/samples.h"
 #include "report/address.h"
-#include "report/backtrace.h"
 
 #define REPORTS_MOST 100 /* where the program goes on */
 #define MAPPING_MOST 480
+#define FRAMES_SHOWN 32
 
 /* A report takes milliseconds, and the process ends after it. Who waits longer waits for a thread
  * that in turn waits for it (in a constructor that dlopen runs, say), or for a slow handler. */
@@ -31,9 +33,10 @@ static unsigned reports;  /* the reporter; begun so far */
 
 /* The reporter's; not on its stack, which may be small. */
 static char head[1024];
-static char tail[BACKTRACE_MOST * 512];
+static char tail[FRAMES_SHOWN * 512];
 static char mapping[MAPPING_MOST];
-static struct backtrace trace;
+static uintptr_t frames[FRAMES_SHOWN];
+static struct frames trace;
 
 /* Nobody waits here: the thread may have been interrupted while it held a lock. */
 static const struct site *sampled_by(const void *p)
@@ -160,7 +163,7 @@ static void add_elsewhere(struct text *text, const void *p)
     text_add(text, "not in a block of hakmem's");
     struct text module;
     text_init(&module, mapping, sizeof mapping);
-    if (backtrace_add_module(&module, (uintptr_t)p)) {
+    if (module_add_name(&module, (uintptr_t)p)) {
         text_write(text, "; code or static memory of a module:%s", module.start);
         return;
     }
@@ -213,12 +216,12 @@ static void add_thread(struct text *text, unsigned me)
     LINE(text, "thread: %u (%.*s)", me, OS_THREAD_NAME, name);
 }
 
-static void add_frames(struct text *text, const uintptr_t *frames, size_t count)
+static void add_frames(struct text *text, const uintptr_t *from, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        uintptr_t frame = load_relaxed(&frames[i]);
+        uintptr_t frame = load_relaxed(&from[i]);
         text_write(text, "hakmem: #%zu %#lx", i, frame);
-        backtrace_add_module(text, frame);
+        module_add_name(text, frame);
         text_add(text, "\n");
     }
 }
@@ -226,7 +229,7 @@ static void add_frames(struct text *text, const uintptr_t *frames, size_t count)
 static void take_frames(void *unused)
 {
     (void)unused;
-    backtrace_take(&trace);
+    backtrace_fill(&trace);
 }
 
 static void add_backtrace(struct text *text, const void *caller)
@@ -235,13 +238,13 @@ static void add_backtrace(struct text *text, const void *caller)
         LINE(text, "no backtrace in this build; a debugger shows who called");
         return;
     }
-    trace.caller = caller;
+    trace = (struct frames){.caller = caller, .most = FRAMES_SHOWN, .frames = frames};
     bool whole = os_try(take_frames, NULL);
-    add_frames(text, trace.frames, trace.count);
+    add_frames(text, frames, trace.count);
     if (!whole || trace.count == 0)
         LINE(text, "the backtrace ends here: the stack is damaged");
     LINE(text, "(addr2line -Cfpie MODULE OFFSET tells the line of a frame%s)",
-         trace.count == BACKTRACE_MOST ? "; further frames are left out" : "");
+         trace.count == FRAMES_SHOWN ? "; further frames are left out" : "");
 }
 
 static void add_past_call(struct text *text, const char *what, const struct guarded_call *call)
@@ -267,7 +270,7 @@ static void add_history(struct text *text, const struct address *place, const vo
     if (site == NULL)
         return;
     LINE(text, "this block was allocated at");
-    add_frames(text, site->frames, smaller(site->depth, BACKTRACE_MOST));
+    add_frames(text, site->frames, smaller(site->depth, FRAMES_SHOWN));
 }
 
 static const char *advice(const struct wrong_call *call, const struct address *place)
