@@ -8,9 +8,8 @@
 #include "life/settings.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "profile/modules.h"
+#include "profile/noted.h"
 #include "profile/python.h"
-#include "profile/script_lines.h"
 #include "os/backtrace.h"
 #include "sheet/profile.h"
 

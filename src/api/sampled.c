@@ -17,7 +17,7 @@
 #include "life/statistics.h"
 #include "os/os.h"
 #include "profile/guarded.h"
-#include "profile/modules.h"
+#include "profile/noted.h"
 #include "profile/python.h"
 #include "profile/rate.h"
 #include "os/backtrace.h"

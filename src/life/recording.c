@@ -11,7 +11,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/self.h"
-#include "profile/marks.h"
+#include "profile/samples.h"
 #include "record/paths.h"
 
 /* Milliseconds that a process waits at its end for the recorder to read which files it had in

@@ -11,10 +11,9 @@
 
 #include "base/atomic.h"
 #include "base/text.h"
-#include "os/module.h"
+#include "profile/noted.h"
 #include "profile/peek.h"
 #include "profile/python_layouts.h"
-#include "profile/script_lines.h"
 
 static struct interpreter {
     uintptr_t start, end;    /* of its module */

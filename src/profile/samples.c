@@ -6,13 +6,11 @@
 #include "base/policy.h"
 #include "base/probe.h"
 #include "base/text.h"
-#include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "profile/modules.h"
+#include "profile/noted.h"
 #include "profile/python.h"
 #include "profile/rate.h"
-#include "profile/script_lines.h"
 
 #define BUCKET_BITS_FIRST 14 /* of samples */
 #define BUCKET_BITS_MOST 26
@@ -473,8 +471,60 @@ const struct site *samples_site_of(const void *p)
 size_t samples_lost(void) { return load_relaxed(&profile.lost); }
 size_t samples_bytes(void)
 {
-    return load_relaxed(&profile.bytes) + modules_bytes() + script_lines_bytes();
+    return load_relaxed(&profile.bytes) + noted_bytes();
 }
+
+/* ---- marks ---- */
+
+static struct watch_mark marks[MARKS_MOST];
+
+static bool has_name(const struct watch_mark *mark, const char *name)
+{
+    unsigned i = 0;
+    for (; i < MARK_NAME - 1 && name[i] != '\0'; i++)
+        if (mark->name[i] != name[i])
+            return false;
+    return mark->name[i] == '\0';
+}
+
+COLD void mark_count(const char *name)
+{
+    unsigned place = 0;
+    while (place < MARKS_MOST && marks[place].count > 0 && !has_name(&marks[place], name))
+        place++;
+    if (place == MARKS_MOST)
+        return;
+    struct watch_mark *mark = &marks[place];
+    for (unsigned i = 0; mark->count == 0 && i < MARK_NAME - 1 && name[i] != '\0'; i++)
+        mark->name[i] = name[i];
+    double in_use = samples_in_use();
+    store_relaxed(&mark->time, os_nanoseconds());
+    __atomic_store(&mark->in_use, &in_use, __ATOMIC_RELAXED);
+    store_release(&mark->count, mark->count + 1);
+}
+
+bool mark_read(unsigned place, struct watch_mark *copy)
+{
+    if (place >= MARKS_MOST)
+        return false;
+    const struct watch_mark *mark = &marks[place];
+    uint64_t count = load_acquire(&mark->count);
+    if (count == 0)
+        return false;
+    copy->count = count;
+    copy->time = load_relaxed(&mark->time);
+    __atomic_load(&mark->in_use, &copy->in_use, __ATOMIC_RELAXED);
+    bytes_copy(copy->name, mark->name, MARK_NAME);
+    return true;
+}
+
+/* ---- for who looks from outside ---- */
+
+const struct watch_marks watch_marks = {
+    .bytes = sizeof watch_marks,
+    .most = MARKS_MOST,
+    .marks = marks,
+};
 
 const struct watch_profile watch_profile = {
     .bytes = sizeof watch_profile,

@@ -9,6 +9,7 @@
 #define HAKMEM_PROFILE_SAMPLES_H
 
 #include "base/defs.h"
+#include "base/watch.h"
 
 #define FRAMES_MOST 64
 #define SITE_NAME_MOST 200 /* bytes of a name; what is longer is cut */
@@ -121,8 +122,20 @@ static inline struct tally tally_read(const struct tally *tally)
     return copy;
 }
 
-/* Samples that found no room, and bytes of memory for all this. */
+/* Samples that found no room, and bytes of memory for all this, and for what is noted (noted.h). */
 size_t samples_lost(void);
 size_t samples_bytes(void);
+
+/* ---- marks ----
+ *
+ * Moments of the program's life that have a name (hakmem_mark), with a profile or without. Of each
+ * of the first MARKS_MOST names it is known how often and when (base/watch.h). */
+
+/* Counts one more. Lock: cacheless. */
+void mark_count(const char *name);
+
+/* Copies the mark at this place, from 0 on; false where there is none. Any thread: each number was
+ * right at some time. */
+bool mark_read(unsigned place, struct watch_mark *copy);
 
 #endif

@@ -52,7 +52,7 @@ enum event_kind {
                       The first one's upper bits are instead of the path, the second is a word.
                        PATH_CUT: here calls are left out. Number 0 is no path: a line of text that
                        belongs to the process's mappings, 7 bytes in each address
-                       (profile/script_lines.h) */
+                       (profile/noted.h) */
 };
 #define PATH_CUT ((uintptr_t)0)
 #define EVENT_ADDRESS_BITS 44

@@ -10,7 +10,6 @@
 #include "os/calls.h"
 #include "os/os.h"
 #include "os/self.h"
-#include "profile/marks.h"
 #include "profile/samples.h"
 #include "sheet/profile.h"
 #include "sheet/target.h"

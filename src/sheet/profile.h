@@ -4,9 +4,8 @@
 #define HAKMEM_SHEET_PROFILE_H
 
 #include "base/text.h"
-#include "profile/modules.h"
+#include "profile/noted.h"
 #include "profile/samples.h"
-#include "profile/script_lines.h"
 #include "sheet/tables.h"
 
 /* ---- lines ----
