@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "profile/noted.h"
 #include "profile/samples.h"
-#include "sheet/tables.h"
 
 /* ---- lines ----
  *
@@ -59,9 +58,6 @@ struct requested {
 };
 
 struct requested requested_from(const struct fill *fill);
-
-/* By the tables of a target. */
-struct requested requested_read(struct target *t, const struct tables *tables);
 
 /* A share of so many bytes. */
 uint64_t requested_of(double share, uint64_t bytes);
