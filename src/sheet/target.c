@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "os/calls.h"
+#include "os/lines.h"
 
 /* ---- memory of a look ---- */
 
@@ -424,58 +425,14 @@ void kernel_close(struct target *t)
 
 /* ---- lines ---- */
 
-#define LINE_MOST 8192 /* with a path of 4,096 bytes; what is longer is cut */
+#define LINES_ROOM 16384 /* for a path of 4,096 bytes */
 
-struct lines {
-    int file;
-    size_t from, to; /* what is read and not yet told */
-    char text[2 * LINE_MOST];
-};
-
-/* The next line, without its end; null after the last. */
-static char *line_next(struct lines *lines)
+/* Opens a file of a process; 0, or the number of an error. */
+static int lines_open(struct lines *lines, struct room *room, const char *process, const char *name)
 {
-    for (;;) {
-        char *start = lines->text + lines->from;
-        char *end = memchr(start, '\n', lines->to - lines->from);
-        bool whole = lines->to - lines->from >= LINE_MOST;
-        if (end == NULL && !whole) {
-            memmove(lines->text, start, lines->to - lines->from);
-            lines->to -= lines->from;
-            lines->from = 0;
-            long got = call_read(lines->file, lines->text + lines->to, LINE_MOST);
-            if (got < 0 && errno == EINTR)
-                continue;
-            if (got <= 0)
-                return NULL;
-            lines->to += (size_t)got;
-            continue;
-        }
-        size_t length = end != NULL ? (size_t)(end - start) : LINE_MOST - 1;
-        start[length] = 0;
-        lines->from += length + 1;
-        return start;
-    }
-}
-
-/* The number at the start of a text, behind blanks; `*end` is what follows. */
-static uint64_t number_at(const char *text, unsigned base, const char **end)
-{
-    uint64_t value = 0;
-    for (; *text == ' ' || *text == '\t'; text++)
-        ;
-    for (;; text++) {
-        unsigned digit = base;
-        if (*text >= '0' && *text <= '9')
-            digit = (unsigned)(*text - '0');
-        else if (*text >= 'a' && *text <= 'f')
-            digit = (unsigned)(*text - 'a') + 10;
-        if (digit >= base)
-            break;
-        value = value * base + digit;
-    }
-    *end = text;
-    return value;
+    *lines = (struct lines){.text = room_get(room, LINES_ROOM), .room = LINES_ROOM};
+    lines->file = lines->text != NULL ? open_of(process, name) : -ENOMEM;
+    return lines->file < 0 ? -lines->file : 0;
 }
 
 static bool begins(const char *line, const char *with, uint64_t *bytes)
@@ -526,15 +483,12 @@ static int mapping_read(struct target *t, const char *line)
 
 int kernel_maps(struct target *t, const char *process)
 {
+    struct lines lines;
     target_forget(t);
-    int file = open_of(process, "smaps");
-    if (file < 0)
-        return -file;
-    struct lines *lines = room_get(&t->room, sizeof *lines);
-    int error = lines == NULL ? ENOMEM : 0;
-    if (lines != NULL)
-        lines->file = file;
-    for (char *line; error == 0 && (line = line_next(lines)) != NULL;) {
+    int error = lines_open(&lines, &t->room, process, "smaps");
+    if (error != 0)
+        return error;
+    for (char *line; error == 0 && (line = line_next(&lines)) != NULL;) {
         struct mapping *m = t->map_count > 0 ? &t->maps[t->map_count - 1] : NULL;
         if (line[0] < 'A' || line[0] > 'Z')
             error = mapping_read(t, line);
@@ -543,21 +497,19 @@ int kernel_maps(struct target *t, const char *process)
                  !begins(line, "AnonHugePages:", &m->huge))
             begins(line, "Swap:", &m->swapped);
     }
-    call_close(file);
+    call_close(lines.file);
     return error;
 }
 
 uint64_t kernel_bytes(const char *process, const char *file, const char *word)
 {
     struct room room = {0};
-    struct lines *lines = room_get(&room, sizeof *lines);
+    struct lines lines;
     uint64_t bytes = 0;
-    int opened = lines != NULL ? open_of(process, file) : -1;
-    if (opened >= 0) {
-        lines->file = opened;
-        for (char *line; (line = line_next(lines)) != NULL && !begins(line, word, &bytes);)
+    if (lines_open(&lines, &room, process, file) == 0) {
+        for (char *line; (line = line_next(&lines)) != NULL && !begins(line, word, &bytes);)
             ;
-        call_close(opened);
+        call_close(lines.file);
     }
     room_release(&room);
     return bytes;
