@@ -21,7 +21,6 @@
 #include "life/purge.h"
 #include "life/settings.h"
 #include "os/os.h"
-#include "os/self.h"
 #include "report/accounts.h"
 #include "report/report.h"
 #include "sheet/own.h"

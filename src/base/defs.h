@@ -105,7 +105,7 @@ static inline uint64_t mixed(uint64_t x)
 /* ---- assertions ----
  *
  * Conditions that debug builds check. HAKMEM_ASSERT turns them on, together with the
- * ranks and holders of locks (os/rank.h); CMake sets it for Debug builds and for libhakmem-debug.
+ * ranks and holders of locks (os/lock.h); CMake sets it for Debug builds and for libhakmem-debug.
  * (It is not NDEBUG, because tests are compiled without NDEBUG against a release library, and a
  * lock must have one size on both sides.) A release build only compiles them. */
 

@@ -4,7 +4,7 @@
 #ifndef HAKMEM_BASE_MEMORY_H
 #define HAKMEM_BASE_MEMORY_H
 
-#include "base/asm.h"
+#include "base/atomic.h"
 
 typedef uint64_t copied_word __attribute__((may_alias));
 typedef uint64_t copied_pair __attribute__((vector_size(16), may_alias, aligned(8)));

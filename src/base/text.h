@@ -3,7 +3,7 @@
 #ifndef HAKMEM_BASE_TEXT_H
 #define HAKMEM_BASE_TEXT_H
 
-#include "base/asm.h"
+#include "base/atomic.h"
 #include "base/defs.h"
 
 struct text {

@@ -27,7 +27,7 @@
 #define HAKMEM_FRONT_CACHE_H
 
 #include "back/map.h"
-#include "base/asm.h"
+#include "base/atomic.h"
 #include "base/defs.h"
 #include "base/policy.h"
 #include "heap/classes.h"

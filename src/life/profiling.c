@@ -10,7 +10,6 @@
 #include "os/lock.h"
 #include "os/backtrace.h"
 #include "os/os.h"
-#include "os/self.h"
 #include "profile/guarded.h"
 #include "profile/rate.h"
 #include "profile/samples.h"

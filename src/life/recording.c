@@ -10,7 +10,6 @@
 #include "life/profiling.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "os/self.h"
 #include "profile/samples.h"
 #include "record/paths.h"
 

@@ -2,7 +2,6 @@
 #include "os/module.h"
 
 #include "os/os.h"
-#include "os/self.h"
 #include "os/symbols.h"
 
 #if defined(DLFO_EH_SEGMENT_TYPE) && defined(HAKMEM_SHARED)

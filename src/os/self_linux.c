@@ -1,6 +1,6 @@
 /* Linux. */
 #define _GNU_SOURCE
-#include "os/self.h"
+#include "os/os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,6 @@
 #include "os/calls.h"
 #include "os/lines.h"
 #include "os/lock.h"
-#include "os/os.h"
 
 unsigned os_process(void) { return (unsigned)CALL(SYS_getpid); }
 

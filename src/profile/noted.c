@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "os/self.h"
 
 static size_t bytes_taken; /* atomic */
 

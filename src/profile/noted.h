@@ -56,7 +56,7 @@ void modules_meet(struct modules_met *met, const uintptr_t *frames, unsigned cou
 
 /* Notes these modules of the calling thread's calls. Where code lies that was another module's, the
  * address becomes one that is nobody's else. False where some calls are in none that is noted.
- * Thread safe. The caller holds a cache's lock or its like (os/rank.h). */
+ * Thread safe. The caller holds a cache's lock or its like (os/lock.h). */
 bool modules_see(const struct modules_met *met, uintptr_t *frames, unsigned count);
 
 /* Whether other modules of those that were noted are closed now than when this was asked last:
@@ -102,7 +102,7 @@ struct script_name {
 void script_name_add(struct script_name *name, uint32_t letter);
 
 /* Around script_line_note; what is found in between belongs to this thread. The caller holds a
- * cache's lock or its like (os/rank.h). */
+ * cache's lock or its like (os/lock.h). */
 void script_lines_enter(void);
 void script_lines_leave(void);
 

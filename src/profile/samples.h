@@ -1,7 +1,7 @@
 /* Sampled blocks that are in use, and the sites that allocated them: by call stack, and by the name
  * that the program gave the call, if any. Each site has three tallies, which are estimates of what
  * all blocks of the site are together. Thread safe; the caller holds a cache's lock or its like
- * (os/rank.h), and no lock of a higher rank.
+ * (os/lock.h), and no lock of a higher rank.
  *
  * Each sample passes a probe for tracers (base/probe.h): otel_memory:alloc has the block, the bytes
  * requested, and the bytes that the sample stands for; otel_memory:free has the block. */

@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 #include "os/os.h"
-#include "os/self.h"
 
 #include <string.h>
 

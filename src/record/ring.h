@@ -8,7 +8,6 @@
 #ifndef HAKMEM_RECORD_RING_H
 #define HAKMEM_RECORD_RING_H
 
-#include "base/asm.h"
 #include "base/atomic.h"
 #include "base/defs.h"
 #include "os/os.h"

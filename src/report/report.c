@@ -14,7 +14,6 @@
 #include "os/lock.h"
 #include "os/module.h"
 #include "os/os.h"
-#include "os/self.h"
 #include "profile/guarded.h"
 #include "profile/samples.h"
 #include "report/address.h"

@@ -16,7 +16,7 @@
 #include "hakmem/hakmem.h"
 #include "model.h"
 #include "os/module.h"
-#include "os/self.h"
+#include "os/os.h"
 #include "report/address.h"
 
 static unsigned char *stale[256]; /* where blocks began that were freed */

@@ -19,7 +19,6 @@
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
 #include "os/os.h"
-#include "os/self.h"
 #include "report/address.h"
 
 static char said[16384];
