@@ -11,7 +11,7 @@
 
 #include "api/blocks.h"
 #include "base/atomic.h"
-#include "base/defs.h"
+#include "base/memory.h"
 #include "base/policy.h"
 #include "base/text.h"
 #include "front/owners.h"
@@ -88,8 +88,7 @@ static void epoch_begin(void)
     struct accounts accounts;
     heap_count(&accounts);
     struct figures now = figures_of(&accounts);
-    for (size_t i = 0; i < sizeof now / sizeof(size_t); i++)
-        store_relaxed((size_t *)&shown + i, ((const size_t *)&now)[i]);
+    words_copy_shared(&shown, &now, sizeof now / sizeof(size_t));
     add_relaxed(&epoch, 1);
 }
 

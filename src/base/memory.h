@@ -29,6 +29,13 @@ FAST void words_move(void *to, const void *from, size_t n)
         *t = *f;
 }
 
+/* Words that other threads may read or write meanwhile: each was right at some time. */
+FAST void words_copy_shared(void *to, const void *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        store_relaxed((copied_word *)to + i, load_relaxed((const copied_word *)from + i));
+}
+
 FAST void words_fill(void *p, uint64_t value, size_t n)
 {
     copied_word *at = p, *end = at + n;

@@ -152,10 +152,7 @@ bool samples_start(void)
 
 static void tally_set(struct tally *tally, struct tally now)
 {
-    __atomic_store(&tally->samples, &now.samples, __ATOMIC_RELAXED);
-    __atomic_store(&tally->blocks, &now.blocks, __ATOMIC_RELAXED);
-    __atomic_store(&tally->bytes, &now.bytes, __ATOMIC_RELAXED);
-    __atomic_store(&tally->variance, &now.variance, __ATOMIC_RELAXED);
+    words_copy_shared(tally, &now, sizeof now / sizeof(uint64_t));
 }
 
 /* What a block of so many bytes adds. */
@@ -299,12 +296,9 @@ double samples_in_use(void)
 /* Without a lock: a signal handler may ask, and each number was right at some time. */
 struct course samples_course(void)
 {
-    const struct course *from = samples_watched() ? &profile.lately : &profile.course;
     struct course copy;
-    __atomic_load(&from->most, &copy.most, __ATOMIC_RELAXED);
-    __atomic_load(&from->blocks, &copy.blocks, __ATOMIC_RELAXED);
-    __atomic_load(&from->snapped, &copy.snapped, __ATOMIC_RELAXED);
-    copy.missed = load_relaxed(&from->missed);
+    words_copy_shared(&copy, samples_watched() ? &profile.lately : &profile.course,
+                      sizeof copy / sizeof(uint64_t));
     return copy;
 }
 
@@ -469,10 +463,7 @@ const struct site *samples_site_of(const void *p)
 }
 
 size_t samples_lost(void) { return load_relaxed(&profile.lost); }
-size_t samples_bytes(void)
-{
-    return load_relaxed(&profile.bytes) + noted_bytes();
-}
+size_t samples_bytes(void) { return load_relaxed(&profile.bytes) + noted_bytes(); }
 
 /* ---- marks ---- */
 

@@ -8,7 +8,7 @@
 #ifndef HAKMEM_PROFILE_SAMPLES_H
 #define HAKMEM_PROFILE_SAMPLES_H
 
-#include "base/defs.h"
+#include "base/memory.h"
 #include "base/watch.h"
 
 #define FRAMES_MOST 64
@@ -115,10 +115,7 @@ static inline const char *site_name(const struct site *site)
 static inline struct tally tally_read(const struct tally *tally)
 {
     struct tally copy;
-    __atomic_load(&tally->samples, &copy.samples, __ATOMIC_RELAXED);
-    __atomic_load(&tally->blocks, &copy.blocks, __ATOMIC_RELAXED);
-    __atomic_load(&tally->bytes, &copy.bytes, __ATOMIC_RELAXED);
-    __atomic_load(&tally->variance, &copy.variance, __ATOMIC_RELAXED);
+    words_copy_shared(&copy, tally, sizeof copy / sizeof(uint64_t));
     return copy;
 }
 

@@ -47,25 +47,39 @@ static const struct site *sampled_by(const void *p)
     return site;
 }
 
-static const char *const words[] = {
-    [MISUSE_NONE] = "",
-    [MISUSE_FOREIGN] = "no block begins at this address",
-    [MISUSE_UNALIGNED] = "no block can begin at this address: it is not a multiple of 16",
-    [MISUSE_INTERIOR] = "this address is inside a block, not at its start",
-    [MISUSE_FREE] = "this block is free already (freed twice, or used after it was freed)",
-    [MISUSE_SIZE] = "the size that was said does not fit the block",
-    [MISUSE_FUNCTION] = "this block was allocated by another kind of function",
-    [MISUSE_OVERRUN] = "something wrote beyond the end of this block, or before the next one",
-    [MISUSE_UNDERRUN] = "something wrote before this block, or beyond the end of the one before",
-    [MISUSE_WRITTEN] = "something wrote to this block while it was free",
-    [MISUSE_USED] = "use after free: this memory was freed earlier",
-    [MISUSE_BEYOND] = "past the end of a block (buffer overflow)",
-    [MISUSE_BEFORE] = "before the start of a block (buffer underflow)",
-};
+static const char gone[] SELDOM = "no block is in use here; most likely it is free already (freed "
+                                  "twice, or used after it was freed)";
+static const char twice[] SELDOM =
+    "find the other call that freed it; valgrind and AddressSanitizer show both";
+static const char moved[] SELDOM =
+    "pass the pointer that malloc returned, not one that was moved from it";
+static const char who_wrote[] SELDOM =
+    "find what wrote there; valgrind and AddressSanitizer show the write itself";
+static const char in_use[] SELDOM = "pass an address in a block that is in use, or its end";
 
-static const char words_gone[] SELDOM =
-    "no block is in use here; most likely it is free already (freed "
-    "twice, or used after it was freed)";
+/* What is wrong, and what to do; null: that depends on what lies there. */
+static const struct {
+    const char *words, *advice;
+} misuses[] = {
+    [MISUSE_NONE] = {"", NULL},
+    [MISUSE_FOREIGN] = {"no block begins at this address", NULL},
+    [MISUSE_UNALIGNED] = {"no block can begin at this address: it is not a multiple of 16", NULL},
+    [MISUSE_INTERIOR] = {"this address is inside a block, not at its start", moved},
+    [MISUSE_FREE] = {"this block is free already (freed twice, or used after it was freed)", twice},
+    [MISUSE_SIZE] = {"the size that was said does not fit the block",
+                     "pass the size, or delete the type, that the block was allocated with"},
+    [MISUSE_FUNCTION] = {"this block was allocated by another kind of function", NULL},
+    [MISUSE_OVERRUN] = {"something wrote beyond the end of this block, or before the next one",
+                        who_wrote},
+    [MISUSE_UNDERRUN] = {"something wrote before this block, or beyond the end of the one before",
+                         who_wrote},
+    [MISUSE_WRITTEN] = {"something wrote to this block while it was free",
+                        "find who still used it; valgrind and AddressSanitizer show the write "
+                        "itself"},
+    [MISUSE_USED] = {"use after free: this memory was freed earlier", in_use},
+    [MISUSE_BEYOND] = {"past the end of a block (buffer overflow)", in_use},
+    [MISUSE_BEFORE] = {"before the start of a block (buffer underflow)", in_use},
+};
 
 /* A line of the report. */
 #define LINE(text, format, ...) text_write(text, "hakmem: " format "\n", ##__VA_ARGS__)
@@ -277,37 +291,16 @@ static const char *advice(const struct wrong_call *call, const struct address *p
     static const char *const functions[] = {
         "free it by free", "free it by delete", "free it by delete[]",
         "free it by the function that belongs to the one that allocated it"};
-    static const char twice[] SELDOM =
-        "find the other call that freed it; valgrind and AddressSanitizer show both";
-    switch (call->what) {
-    case MISUSE_FREE:
-        return twice;
-    case MISUSE_INTERIOR:
-        return "pass the pointer that malloc returned, not one that was moved from it";
-    case MISUSE_SIZE:
-        return "pass the size, or delete the type, that the block was allocated with";
-    case MISUSE_FUNCTION:
+    if (call->what == MISUSE_FUNCTION)
         return functions[call->maker];
-    case MISUSE_OVERRUN:
-    case MISUSE_UNDERRUN:
-        return "find what wrote there; valgrind and AddressSanitizer show the write itself";
-    case MISUSE_USED:
-    case MISUSE_BEYOND:
-    case MISUSE_BEFORE:
-        if (!call->fault)
-            return "pass an address in a block that is in use, or its end";
+    if (call->fault)
         return "correct this access; the stacks above show who allocated and freed the block";
-    case MISUSE_WRITTEN:
-        return "find who still used it; valgrind and AddressSanitizer show the write itself";
-    default:
-        break;
-    }
+    if (misuses[call->what].advice != NULL)
+        return misuses[call->what].advice;
     if (place->kind == ADDRESS_ELSEWHERE)
         return "pass only what malloc and its kin returned; other memory goes back to whoever gave "
                "it";
-    if (place->kind == ADDRESS_VACANT || place->kind == ADDRESS_DIRTY)
-        return twice;
-    return "pass the pointer that malloc returned, not one that was moved from it";
+    return place->kind == ADDRESS_VACANT || place->kind == ADDRESS_DIRTY ? twice : moved;
 }
 
 static void add_advice(struct text *text, const struct wrong_call *call,
@@ -341,7 +334,7 @@ static void report(const struct wrong_call *given, unsigned me)
     call.maker = call.what == MISUSE_FUNCTION ? maker_of(call.p) : MAKER_UNKNOWN;
     struct text text;
     text_init(&text, head, sizeof head);
-    add_call(&text, &call, was_freed(&call, &spot) ? words_gone : words[call.what]);
+    add_call(&text, &call, was_freed(&call, &spot) ? gone : misuses[call.what].words);
     if (call.what == MISUSE_SIZE)
         LINE(&text, "size: %zu bytes were said, the block has %zu", call.size, place->size);
     add_address(&text, &spot, call.p);
@@ -365,7 +358,7 @@ static void report_briefly(const struct wrong_call *given)
     char line[256];
     struct text text;
     text_init(&text, line, sizeof line);
-    add_call(&text, &call, words[call.what]);
+    add_call(&text, &call, misuses[call.what].words);
     print(&text);
 }
 
