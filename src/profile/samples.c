@@ -4,7 +4,6 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/policy.h"
-#include "base/probe.h"
 #include "base/text.h"
 #include "os/lock.h"
 #include "os/os.h"
