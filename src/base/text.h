@@ -19,8 +19,6 @@ void text_add(struct text *t, const char *words);
  * play with a terminal becomes a question mark. */
 void text_add_foreign(struct text *t, const char *words, size_t most);
 
-void text_add_number(struct text *t, uint64_t n);
-
 /* Words and values, as printf would write them: %s, of what is hakmem's own; %.*s, of what is not,
  * as text_add_foreign does; %u and %x, with l or z for 64 bits, # for 0x; widths, with 0 for zeroes
  * and - for words at the left; %%. Nothing else. */

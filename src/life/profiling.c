@@ -135,10 +135,8 @@ static COLD void first_thread_ends(void *with)
     uintptr_t frames[CALLERS_MOST];
     struct frames trace = {.most = CALLERS_MOST, .frames = frames};
     (void)with;
-    if (!backtrace_cheap())
-        return;
     thread_enters(THREAD_SAMPLES);
-    backtrace_fill(&trace);
+    backtrace_fill_cheaply(&trace);
     thread_leaves(THREAD_SAMPLES);
     bool exits = false;
     for (unsigned i = 0; i < trace.count; i++)

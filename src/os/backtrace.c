@@ -303,11 +303,6 @@ void backtrace_start(void) { store_relaxed(&started, true); }
 #define TAKES_NO_LOCK false
 #endif
 
-bool backtrace_cheap(void)
-{
-    return TAKES_NO_LOCK && backtrace_possible() && load_relaxed(&started);
-}
-
 void backtrace_fill(struct frames *trace)
 {
     trace->count = 0;
@@ -315,4 +310,13 @@ void backtrace_fill(struct frames *trace)
         return;
     _Unwind_Backtrace(add_frame, trace);
     go_on(trace);
+}
+
+void backtrace_fill_cheaply(struct frames *trace)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    trace->count = 0;
+    trace->present_until = (here | (os_page - 1)) + 1;
+    if (TAKES_NO_LOCK && load_relaxed(&started))
+        backtrace_fill(trace);
 }

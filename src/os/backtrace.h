@@ -12,9 +12,6 @@
 /* Whether this build has an unwinder. */
 bool backtrace_possible(void);
 
-/* Whether frames can be taken at any moment: the program has started, and no lock is waited for. */
-bool backtrace_cheap(void);
-
 /* The constructors of libraries run: from now on frames can be taken. */
 void backtrace_start(void);
 
@@ -41,5 +38,9 @@ struct frames {
 /* Fills what is below `caller`; where that is in no frame, all but hakmem's own (which only the
  * shared library can tell). Faults on a damaged stack, unless `present_until` says what is there. */
 void backtrace_fill(struct frames *trace);
+
+/* The same at any moment: none before the program has started, or where a lock would be waited for.
+ * `present_until` is found out. */
+void backtrace_fill_cheaply(struct frames *trace);
 
 #endif

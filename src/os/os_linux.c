@@ -195,18 +195,6 @@ void *os_map_at(uintptr_t address, size_t length, bool *occupied)
     return NULL;
 }
 
-void *os_map_guarded(size_t length)
-{
-    char *start = map(NULL, length + 2 * os_page, PROT_NONE);
-    if (start == NULL)
-        return NULL;
-    if (!os_let_write(start + os_page, length, true)) {
-        os_unmap(start, length + 2 * os_page);
-        return NULL;
-    }
-    return start + os_page;
-}
-
 void *os_map_block(size_t length, size_t usable, size_t align, size_t *before, size_t *mapped)
 {
     if (__builtin_add_overflow(length, align + os_page, mapped))
@@ -220,6 +208,12 @@ void *os_map_block(size_t length, size_t usable, size_t align, size_t *before, s
         return block;
     os_unmap(start, *mapped);
     return NULL;
+}
+
+void *os_map_guarded(size_t length)
+{
+    size_t before, mapped;
+    return os_map_block(length, length, os_page, &before, &mapped);
 }
 
 bool os_forbid(void *start, size_t length)
@@ -384,7 +378,7 @@ static COLD uint64_t random_given(void)
     unsigned __int128 product = number + ++calls;
     if (bytes != NULL) {
         memcpy(random, bytes, sizeof random);
-        product = (product * 0x9e3779b97f4a7c15u + random[0]) * (random[1] | 1);
+        product = (product * MIXED_STEP + random[0]) * (random[1] | 1);
     }
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }

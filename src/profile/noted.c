@@ -302,7 +302,7 @@ void script_name_add(struct script_name *name, uint32_t letter)
         name->most = name->length; /* nothing after what is left out */
     else if (is_plain(letter))
         name->bytes[name->length++] = (char)letter;
-    else if (letter < 0xa0 && letter != 0x85 && letter < 0x80)
+    else if (letter < 0x80)
         add_octal(name, letter);
     else if (letter >= BYTES_FIRST && letter <= BYTES_LAST)
         add_octal(name, letter & 0xff);
@@ -315,7 +315,7 @@ void script_name_add(struct script_name *name, uint32_t letter)
 static uint64_t hash_with(uint64_t hash, const struct script_name *name)
 {
     for (size_t i = 0; i < name->length; i++)
-        hash = (hash ^ (unsigned char)name->bytes[i]) * 0x100000001b3u;
+        hash = hashed(hash, (unsigned char)name->bytes[i]);
     return mixed(hash + name->length);
 }
 

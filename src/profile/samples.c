@@ -61,19 +61,13 @@ static void *take_pages(size_t bytes)
 
 /* ---- sites ---- */
 
-static uint64_t hash_with(uint64_t hash, uint64_t more)
-{
-    hash = (hash ^ more) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 32;
-}
-
 static uint64_t hash_of(const struct origin *from, size_t name_bytes)
 {
     uint64_t hash = from->depth;
     for (unsigned i = 0; i < from->depth; i++)
-        hash = hash_with(hash, from->frames[i]);
+        hash = hashed(hash, from->frames[i]);
     for (size_t i = 0; i < name_bytes; i++)
-        hash = hash_with(hash, (unsigned char)from->name[i]);
+        hash = hashed(hash, (unsigned char)from->name[i]);
     return hash;
 }
 
@@ -311,8 +305,7 @@ static void count_blocks(double weight)
 
 static struct sample **bucket_of(const void *p)
 {
-    return &profile
-                .samples[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> (64 - profile.bucket_bits)];
+    return &profile.samples[((uintptr_t)p >> 4) * MIXED_STEP >> (64 - profile.bucket_bits)];
 }
 
 /* Four times the buckets, where there are many samples and memory for it. The old ones stay unused,

@@ -206,21 +206,19 @@ FAST bool tape_put(struct tape *tape, enum event_kind kind, const void *p, unsig
     return true;
 }
 
-/* Of an event: a block, what was asked for, and who asked. */
+/* Of an event: a block, what was asked for, and who asked. Of EVENT_PATH the addresses, as many as
+ * `bytes` says, at most 2 * (CHUNK_EVENTS - 1). */
 struct taped {
     enum event_kind kind;
     unsigned path;
     const void *p;
     const void *from; /* of EVENT_REALLOC: the former block */
     size_t bytes, align;
+    const uintptr_t *frames;
 };
 
 /* Writes it. RING_GONE: that can't be any more. RING_CROWDED: the common tape is to be used. */
 enum ring_answer tape_write(struct tape *tape, const struct taped *event);
-
-/* Writes the addresses of a path, at most 2 * (CHUNK_EVENTS - 1). */
-enum ring_answer tape_write_path(struct tape *tape, unsigned path, const uintptr_t *frames,
-                                 unsigned count);
 
 /* Text as the addresses of a path, which have 61 bits; how many: what is beyond is left out. */
 #define PACKED 7 /* bytes in each */

@@ -51,8 +51,8 @@ static bool slabs_possible(const struct watch_slabs *s)
     return s->classes >= 1 && s->classes <= CLASSES_MOST && s->class_bytes <= 256 &&
            HOLDS(s->class_bytes, {s->size_at, 4}, {s->blocks_at, 2}, {s->slices_at, 1}) &&
            s->slab_bytes <= 1024 &&
-           HOLDS(s->slab_bytes, {s->base_at, 8}, {s->home_at, 8}, {s->cls_at, 1},
-                 {s->usable_at, 4}, {s->places_at, 2}, {s->words_at, 0});
+           HOLDS(s->slab_bytes, {s->base_at, 8}, {s->home_at, 8}, {s->cls_at, 1}, {s->usable_at, 4},
+                 {s->places_at, 2}, {s->words_at, 0});
 }
 
 static bool superslabs_possible(const struct watch_superslabs *s)
@@ -64,8 +64,8 @@ static bool superslabs_possible(const struct watch_superslabs *s)
 
 static bool huge_possible(const struct watch_huge *h)
 {
-    return h->size <= 1024 && HOLDS(h->size, {h->node_at, 16}, {h->base_at, 8}, {h->length_at, 8},
-                                    {h->usable_at, 8});
+    return h->size <= 1024 &&
+           HOLDS(h->size, {h->node_at, 16}, {h->base_at, 8}, {h->length_at, 8}, {h->usable_at, 8});
 }
 
 static bool caches_possible(const struct watch_caches *c)
@@ -73,9 +73,8 @@ static bool caches_possible(const struct watch_caches *c)
     return c->size <= CACHE_MOST && c->stacks <= STACKS_MOST && c->bin_bytes <= 256 &&
            c->cold_bytes <= 256 && c->aheads <= STACKS_MOST && c->ahead_bytes <= 256 &&
            c->ahead_most <= STACKS_MOST && c->held_classes <= STACKS_MOST &&
-           HOLDS(c->size, {c->every_at, 8}, {c->generation_at, 4}, {c->mine_at, 8},
-                 {c->held_at, 8}, {c->bins_at, c->stacks * c->bin_bytes},
-                 {c->cold_at, c->stacks * c->cold_bytes},
+           HOLDS(c->size, {c->every_at, 8}, {c->generation_at, 4}, {c->mine_at, 8}, {c->held_at, 8},
+                 {c->bins_at, c->stacks * c->bin_bytes}, {c->cold_at, c->stacks * c->cold_bytes},
                  {c->ahead_at, c->aheads * c->ahead_bytes}) &&
            HOLDS(c->bin_bytes, {c->top_at, 8}, {c->closes_at, 8}) &&
            HOLDS(c->cold_bytes, {c->base_at, 8}, {c->room_at, 4}) &&
@@ -88,17 +87,16 @@ static bool profile_possible(const struct watch_profile *p)
     return p->buckets <= BUCKETS_MOST && p->size <= 1024 && p->sample_size <= 256 &&
            HOLDS(p->size, {p->next_at, 8}, {p->total_at, tally}, {p->live_at, tally},
                  {p->peak_at, tally}, {p->depth_at, 8}, {p->name_at, 8}, {p->since_at, 8}) &&
-           (p->samples == NULL ||
-            HOLDS(p->sample_size, {p->sample_next_at, 8}, {p->sample_p_at, 8},
-                  {p->sample_site_at, 8}, {p->sample_requested_at, 8}, {p->sample_block_at, 8},
-                  {p->sample_weight_at, 8})) &&
+           (p->samples == NULL || HOLDS(p->sample_size, {p->sample_next_at, 8}, {p->sample_p_at, 8},
+                                        {p->sample_site_at, 8}, {p->sample_requested_at, 8},
+                                        {p->sample_block_at, 8}, {p->sample_weight_at, 8})) &&
            (p->lines == NULL ||
             (p->line_size <= 256 &&
              HOLDS(p->line_size, {p->line_next_at, 8}, {p->line_address_at, 8},
                    {p->line_number_at, 4}, {p->line_function_at, 4}, {p->line_file_at, 4}))) &&
-           (p->modules == NULL || (p->module_size <= 256 &&
-                                   HOLDS(p->module_size, {p->module_next_at, 8},
-                                         {p->module_bytes_at, 4})));
+           (p->modules == NULL ||
+            (p->module_size <= 256 &&
+             HOLDS(p->module_size, {p->module_next_at, 8}, {p->module_bytes_at, 4})));
 }
 
 static bool all_possible(const struct tables *tables)
@@ -229,17 +227,20 @@ void list_walk(struct look *look, uint64_t head, uint32_t next_at,
 #define CACHES_MOST 100000
 #define TRANSFER_MOST (1u << 20)
 
+/* False where that can't be, which counts. */
+static bool read_or_skip(struct look *look, uint64_t at, void *to, size_t bytes)
+{
+    bool done = target_spend(look->t) && target_read(look->t, at, to, bytes);
+    look->heap->skipped += !done;
+    return done && !look->t->room.short_of;
+}
+
 /* The words from `at` on, up to n of them, each a block. */
 static void cached_read(struct look *look, uint64_t at, uint64_t n, uint32_t cache)
 {
-    for (uint64_t i = 0; i < n && !look->t->room.short_of; i++) {
-        uint64_t block;
-        if (!target_spend(look->t) || !target_read(look->t, at + i * WORD, &block, sizeof block)) {
-            look->heap->skipped++;
-            return;
-        }
+    uint64_t block;
+    for (uint64_t i = 0; i < n && read_or_skip(look, at + i * WORD, &block, WORD); i++)
         spans_add(&look->cached, block, block + 1, cache);
-    }
 }
 
 static void stack_read(struct look *look, const unsigned char *cache, unsigned stack,
@@ -265,14 +266,9 @@ static void stack_read(struct look *look, const unsigned char *cache, unsigned s
 static void ahead_read(struct look *look, const unsigned char *ahead, uint32_t number)
 {
     const struct watch_caches *w = &look->heap->tables.caches;
-    uint64_t top = word_at(ahead, w->top_at);
-    for (uint32_t i = 0; top != 0 && i <= w->ahead_most && !look->t->room.short_of; i++) {
-        uint64_t block;
-        if (!target_spend(look->t) || !target_read(look->t, top, &block, sizeof block)) {
-            look->heap->skipped++;
-            return;
-        }
-        if (block == look->heap->tables.map.window_base)
+    uint64_t block, top = word_at(ahead, w->top_at);
+    for (uint32_t i = 0; top != 0 && i <= w->ahead_most; i++) {
+        if (!read_or_skip(look, top, &block, WORD) || block == look->heap->tables.map.window_base)
             return;
         if (i < w->ahead_most)
             spans_add(&look->cached, block, block + 1, number);
@@ -285,8 +281,9 @@ static void ahead_read(struct look *look, const unsigned char *ahead, uint32_t n
 static void held_class_read(struct look *look, uint64_t at, uint32_t number)
 {
     struct watch_held held;
-    if (!target_spend(look->t) || !target_read(look->t, at, &held, sizeof held) ||
-        held.ready > held.ready_most || held.held > held.held_most || held.ready_most > HELD_MOST ||
+    if (!read_or_skip(look, at, &held, sizeof held))
+        return;
+    if (held.ready > held.ready_most || held.held > held.held_most || held.ready_most > HELD_MOST ||
         held.held_most > HELD_MOST) {
         look->heap->skipped++;
         return;
@@ -302,10 +299,8 @@ static void held_read(struct look *look, uint64_t at, uint32_t number)
     const struct watch_caches *w = &look->heap->tables.caches;
     for (uint32_t i = 0; i < w->held_classes && at != 0 && !look->t->room.short_of; i++) {
         uint64_t of_class;
-        if (!target_spend(look->t) ||
-            !target_read(look->t, at + w->held_first + (uint64_t)i * WORD, &of_class, WORD))
-            look->heap->skipped++;
-        else if (of_class != 0)
+        if (read_or_skip(look, at + w->held_first + (uint64_t)i * WORD, &of_class, WORD) &&
+            of_class != 0)
             held_class_read(look, of_class, number);
     }
 }
