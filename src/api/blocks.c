@@ -12,7 +12,6 @@
 #include "life/life.h"
 #include "os/os.h"
 #include "profile/guarded.h"
-#include "report/address.h"
 #include "report/report.h"
 
 void report_at_once(const char *function, enum misuse what, const void *p, const void *caller)

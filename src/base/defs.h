@@ -102,13 +102,6 @@ static inline uint64_t mixed(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* A hash, with one more word. */
-static inline uint64_t hashed(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * MIXED_STEP;
-    return hash ^ hash >> 32;
-}
-
 /* ---- assertions ----
  *
  * Conditions that debug builds check. HAKMEM_ASSERT turns them on, together with the

@@ -70,6 +70,30 @@ FAST void bytes_copy(char *to, const char *from, size_t n)
     }
 }
 
+/* A hash of so many bytes, at any address. By two words at a time, as a multiplication waits for
+ * the one before it. */
+static inline uint64_t bytes_hash(uint64_t hash, const void *start, size_t bytes)
+{
+    typedef uint64_t any_word __attribute__((may_alias, aligned(1)));
+    const size_t word = sizeof(any_word);
+    const char *at = start;
+    uint64_t a = hash, b = bytes;
+    size_t i = 0;
+    for (; i + 2 * word <= bytes; i += 2 * word) {
+        a = (a ^ *(const any_word *)(at + i)) * MIXED_STEP;
+        b = (b ^ *(const any_word *)(at + i + word)) * MIXED_STEP;
+        a ^= a >> 32;
+        b ^= b >> 32;
+    }
+    for (; i + word <= bytes; i += word)
+        a = (a ^ *(const any_word *)(at + i)) * MIXED_STEP;
+    if (i < bytes && bytes >= word)
+        b = (b ^ *(const any_word *)(at + bytes - word)) * MIXED_STEP;
+    for (; i < bytes && bytes < word; i++)
+        a = (a ^ (unsigned char)at[i]) * MIXED_STEP;
+    return mixed(a + b * MIXED_STEP);
+}
+
 /* Whether it holds zeroes. `size` is a multiple of 16, as p is. */
 static inline bool is_zero(const void *p, size_t size)
 {

@@ -312,13 +312,6 @@ void script_name_add(struct script_name *name, uint32_t letter)
         add_utf8(name, letter);
 }
 
-static uint64_t hash_with(uint64_t hash, const struct script_name *name)
-{
-    for (size_t i = 0; i < name->length; i++)
-        hash = hashed(hash, (unsigned char)name->bytes[i]);
-    return mixed(hash + name->length);
-}
-
 static bool is_there(void)
 {
     ASSERT(lock_held(&noted.lock));
@@ -366,7 +359,8 @@ static struct script_line *line_make(uint64_t hash, const struct script_name *fu
 uintptr_t script_line_note(const struct script_name *function, const struct script_name *file,
                            uint32_t line)
 {
-    uint64_t hash = hash_with(hash_with(line, function), file);
+    uint64_t hash =
+        bytes_hash(bytes_hash(line, function->bytes, function->length), file->bytes, file->length);
     if (!is_there())
         return 0;
     const struct script_line *one = noted.buckets[hash % LINE_BUCKETS];

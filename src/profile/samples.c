@@ -63,12 +63,8 @@ static void *take_pages(size_t bytes)
 
 static uint64_t hash_of(const struct origin *from, size_t name_bytes)
 {
-    uint64_t hash = from->depth;
-    for (unsigned i = 0; i < from->depth; i++)
-        hash = hashed(hash, from->frames[i]);
-    for (size_t i = 0; i < name_bytes; i++)
-        hash = hashed(hash, (unsigned char)from->name[i]);
-    return hash;
+    uint64_t hash = bytes_hash(0, from->frames, from->depth * sizeof *from->frames);
+    return bytes_hash(hash, from->name, name_bytes);
 }
 
 static struct site *site_make(uint64_t hash, const struct origin *from, size_t name_bytes)

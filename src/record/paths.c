@@ -98,6 +98,12 @@ COLD void paths_read_anew(void)
 
 unsigned paths_generation(void) { return generation; }
 
+FAST uint64_t hashed(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * MIXED_STEP;
+    return hash ^ hash >> 32;
+}
+
 FAST size_t step_place(uintptr_t code) { return (size_t)(code * MIXED_STEP >> (64 - STEPS_BITS)); }
 
 static SLOW const struct step *step_search(uintptr_t code)

@@ -17,7 +17,7 @@
 #include "model.h"
 #include "os/module.h"
 #include "os/os.h"
-#include "report/address.h"
+#include "report/report.h"
 
 static unsigned char *stale[256]; /* where blocks began that were freed */
 

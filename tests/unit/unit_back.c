@@ -16,7 +16,7 @@
 #include "base/counters.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "report/address.h"
+#include "report/report.h"
 
 static void map_of_foreign(void)
 {
