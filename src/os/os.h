@@ -264,10 +264,10 @@ bool os_on_fault(bool (*look)(const struct os_fault *fault));
 
 /* Ends the process as abort() does: SIGABRT, which a handler of the program may see. Unlike abort()
  * it takes no lock, which a child of a fork might find held. */
-_Noreturn void os_abort(void);
+__attribute__((noreturn)) void os_abort(void);
 
 /* Ends the process by SIGABRT without calling a handler. */
-_Noreturn void os_die(void);
+__attribute__((noreturn)) void os_die(void);
 
 /* ---- functions that leave errno as it was ---- */
 

@@ -90,7 +90,11 @@ static void huge_pages_start(void)
     static const char path[] = "/sys/kernel/mm/transparent_hugepage/enabled";
     char modes[64];
     int error;
-    size_t length = os_read_file(path, modes, sizeof modes, &error);
+    int file = os_open(path, &error);
+    if (file < 0)
+        return;
+    size_t length = os_read(file, modes, sizeof modes, &error); /* one call suffices */
+    os_close(file);
     for (size_t i = 0; i + 1 < length; i++)
         if (modes[i] == '[' && modes[i + 1] != 'a')
             huge_pages = modes[i + 1] == 'n' ? HUGE_NEVER : HUGE_ASKED;
