@@ -13,7 +13,8 @@
  * nothrow those without. So all are weak (also for the linker, where a static program has its own),
  * and only four have bodies.
  *
- * At the end are the forms of new with a hint for the allocator, as compilers make calls of them. */
+ * At the end are the forms of new with a hint for the allocator, as compilers make calls of them.
+ */
 #include "api/cxx.h"
 
 extern "C" {
@@ -497,15 +498,15 @@ EXPORT void *__alloc_token__Znam(size_t n, size_t token)
 }
 EXPORT void *__alloc_token__ZnwmSt11align_val_t(size_t n, align_val_t align, size_t token)
 {
-    return likely(new_aligned_is_ours())
-               ? new_slow_token(n, size_t(align), token, MAKER_NEW)
-               : operator new(n, align);
+    return likely(new_aligned_is_ours()) ? new_slow_token(n, size_t(align), token, MAKER_NEW) :
+                                         operator new(n, align);
 }
 EXPORT void *__alloc_token__ZnamSt11align_val_t(size_t n, align_val_t align, size_t token)
 {
     return likely(new_array_aligned_is_ours())
                ? new_slow_token(n, size_t(align), token, MAKER_NEW_ARRAY)
-               : operator new[](n, align);
+               :
+               operator new[](n, align);
 }
 EXPORT void *__alloc_token__ZnwmRKSt9nothrow_t(size_t n, const nothrow_t &tag,
                                                size_t token) noexcept

@@ -138,10 +138,10 @@ struct control {
 };
 
 /* What mallctl knows, by name, in which `*` stands for a number. The types are those of jemalloc's
- * manual: NUMBER is a size_t or uint64_t, SHORT an unsigned or uint32_t; NOTHING is an order without
- * a value. `what` says where the value comes from: FIXED is `at` itself, OPTION an option of
- * hakmem's, FIGURE a figure as of the last epoch, BIN_FIGURE one of a size class. Everything else
- * answers ENOENT. docs/guide/migration.md has it for users.
+ * manual: NUMBER is a size_t or uint64_t, SHORT an unsigned or uint32_t; NOTHING is an order
+ * without a value. `what` says where the value comes from: FIXED is `at` itself, OPTION an option
+ * of hakmem's, FIGURE a figure as of the last epoch, BIN_FIGURE one of a size class. Everything
+ * else answers ENOENT. docs/guide/migration.md has it for users.
  *
  * Arenas and caches that a program creates are numbers without meaning: bind and redis 8 end where
  * they get none. Not here must be what says how full a block's slab is (experimental.utilization):

@@ -93,7 +93,7 @@ struct sampler {
     uint64_t drawn[(CLASSES + 63) / 64]; /* classes whose next sample is known, by bits */
     uint32_t gaps[BIN_FIRST + CLASSES];
     void *ahead[AHEAD_CLASSES][AHEAD_MOST + 1]; /* the mark, and blocks */
-    struct tape tape;                           /* for a recording (api/recorded.h) */
+    struct tape tape;                           /* for a recording (api/recorded.c) */
 };
 
 struct cache {

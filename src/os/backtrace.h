@@ -1,9 +1,9 @@
 /* Who called: the calling thread's frames. Never through malloc.
  *
  * The compiler's unwinder reads them. libhakmem.so has it inside; with the static library it is
- * there when the program brings it, as every C++ program does. Where it stops at code without unwind
- * information, which a program made while it runs, or which was compiled without, the walk goes on
- * where that is possible. */
+ * there when the program brings it, as every C++ program does. Where it stops at code without
+ * unwind information, which a program made while it runs, or which was compiled without, the walk
+ * goes on where that is possible. */
 #ifndef HAKMEM_OS_BACKTRACE_H
 #define HAKMEM_OS_BACKTRACE_H
 
@@ -36,7 +36,8 @@ struct frames {
 };
 
 /* Fills what is below `caller`; where that is in no frame, all but hakmem's own (which only the
- * shared library can tell). Faults on a damaged stack, unless `present_until` says what is there. */
+ * shared library can tell). Faults on a damaged stack, unless `present_until` says what is there.
+ */
 void backtrace_fill(struct frames *trace);
 
 /* The same at any moment: none before the program has started, or where a lock would be waited for.

@@ -1,5 +1,5 @@
-/* What the calls of a stack are in, noted for ever: modules, as one may be unloaded before its calls
- * get their names, and lines of scripts. Thread safe. */
+/* What the calls of a stack are in, noted for ever: modules, as one may be unloaded before its
+ * calls get their names, and lines of scripts. Thread safe. */
 #ifndef HAKMEM_PROFILE_NOTED_H
 #define HAKMEM_PROFILE_NOTED_H
 

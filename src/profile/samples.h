@@ -3,8 +3,8 @@
  * all blocks of the site are together. Thread safe; the caller holds a cache's lock or its like
  * (os/lock.h), and no lock of a higher rank.
  *
- * Each sample passes a probe for tracers (base/atomic.h): otel_memory:alloc has the block, the bytes
- * requested, and the bytes that the sample stands for; otel_memory:free has the block. */
+ * Each sample passes a probe for tracers (base/atomic.h): otel_memory:alloc has the block, the
+ * bytes requested, and the bytes that the sample stands for; otel_memory:free has the block. */
 #ifndef HAKMEM_PROFILE_SAMPLES_H
 #define HAKMEM_PROFILE_SAMPLES_H
 

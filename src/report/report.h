@@ -7,8 +7,9 @@
 
 /* ---- an address ----
  *
- * Any may be passed: it is never dereferenced. No function waits for a lock, so a report may be made
- * in any state of the heap; changes that other threads make meanwhile may or may not be seen. */
+ * Any may be passed: it is never dereferenced. No function waits for a lock, so a report may be
+ * made in any state of the heap; changes that other threads make meanwhile may or may not be seen.
+ */
 
 enum address_kind {
     ADDRESS_ELSEWHERE, /* nothing of hakmem's */
@@ -44,8 +45,8 @@ void maker_note(void *p, enum maker maker);
 /* ---- a report ----
  *
  * A few lines on standard error that say what, where, which thread and what to do. Then the program
- * ends, or continues if the policy says so. Where it is known who allocated the block, and who freed
- * it, their stacks follow.
+ * ends, or continues if the policy says so. Where it is known who allocated the block, and who
+ * freed it, their stacks follow.
  *
  * Async-signal-safe, never through malloc, preserves errno. The caller holds no lock. One thread
  * reports at a time. */
