@@ -3,7 +3,7 @@
 #ifndef HAKMEM_LOOK_FIND_H
 #define HAKMEM_LOOK_FIND_H
 
-#include "sheet/tables.h"
+#include "sheet/heap.h"
 
 /* Finds the tables, and copies them; else says why not. */
 bool tables_find(struct target *t, struct tables *tables, struct why *why);

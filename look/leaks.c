@@ -249,12 +249,8 @@ static void add_numbers(struct text *t, const struct leak_sums *sums)
 {
     const struct leak_sum of[] = {sums->lost, sums->through, sums->indirect, sums->reachable};
     text_add(t, "# leaks");
-    for (unsigned i = 0; i < sizeof of / sizeof of[0]; i++) {
-        text_add(t, " ");
-        text_add_number(t, of[i].blocks);
-        text_add(t, " ");
-        text_add_number(t, of[i].bytes);
-    }
+    for (unsigned i = 0; i < sizeof of / sizeof of[0]; i++)
+        text_write(t, " %zu %zu", (size_t)of[i].blocks, (size_t)of[i].bytes);
     text_add(t, "\n");
 }
 

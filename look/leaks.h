@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "sheet/tables.h"
+#include "sheet/heap.h"
 #include "sheet/target.h"
 
 /* What a thread had in its registers. */

@@ -2,7 +2,7 @@
 #ifndef HAKMEM_LOOK_ORDER_H
 #define HAKMEM_LOOK_ORDER_H
 
-#include "sheet/tables.h"
+#include "sheet/heap.h"
 
 enum order_kind { ORDER_PURGE = 1, ORDER_SET, ORDER_RECORD, ORDER_MARK };
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "sheet/tables.h"
+#include "sheet/heap.h"
 
 /* What is known of sites beyond their lines. */
 struct profile_more {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sheet/room.h"
+#include "sheet/target.h"
 
 #define RED_ZONE 128 /* bytes below the stack pointer that a function may use */
 

@@ -5,7 +5,7 @@
 #define HAKMEM_LOOK_SAMPLES_H
 
 #include "profile.h"
-#include "sheet/tables.h"
+#include "sheet/heap.h"
 
 /* Of one site and one size. */
 struct held {

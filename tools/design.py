@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the table of locks in docs/design.md from src/os/rank.h.
+"""Makes the table of locks in docs/design.md from src/os/lock.h.
 
 Usage: tools/design.py [--check]; --check writes nothing and fails when the page is not what it
 would make.
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-RANKS = ROOT / "src/os/rank.h"
+RANKS = ROOT / "src/os/lock.h"
 PAGE = ROOT / "docs/design.md"
 BEGIN, END = "<!-- locks: made by tools/design.py -->\n", "<!-- end of the locks -->\n"
 RANK = re.compile(r'\bRANK\([A-Z]+, "([^"]+)",\s*\\?\s*"([^"]+)"\)')

@@ -42,7 +42,8 @@ GATES = {
         life/life.c:thread_cache_make life/life.c:thread_ask_for_end
         life/scavenger.c:scavenger_start""",
     "a report": """
-        report/report.c:* api/blocks.c:report_* life/statistics.c:statistics_no_memory""",
+        report/report.c:report_* report/report.c:lock_is_left api/blocks.c:report_*
+        life/statistics.c:statistics_no_memory""",
     "a heap profile or guarded blocks": """
         api/sampled.c:sample_due_* api/sampled.c:sampled_* api/sampled.c:guarded_*
         life/profiling.c:* profile/guarded.*:* profile/samples.c:*""",

@@ -64,7 +64,7 @@ _STARTED = re.compile(rf"# started {_N} ms")
 _SYMBOL = re.compile("# symbol ([0-9a-f]{1,16})\t([^\t]*)\t([^\t]*)\t([0-9]{1,10})")
 _SCRIPT = re.compile(r"\[python:([^:]*):([0-9]{1,10}):([^:]*)\]")
 SCRIPTS = 2**60  # the first address of their functions
-# Added to addresses that were a module's once, and are code of no file now (profile/modules.h).
+# Added to addresses that were a module's once, and are code of no file now (profile/noted.h).
 NOBODYS = 2**59 + 2**58
 APART = 2**58  # and of functions that had one address at two times (perf_map.py)
 MAPPED = "MAPPED_LIBRARIES:"

@@ -12,7 +12,6 @@
 #include "life/life.h"
 #include "os/os.h"
 #include "profile/guarded.h"
-#include "report/address.h"
 #include "report/report.h"
 
 void report_at_once(const char *function, enum misuse what, const void *p, const void *caller)
@@ -72,11 +71,6 @@ bool freed_before(unsigned stack, const void *p)
     return unlikely(block_sealed(p)) ? block_is_free(stack_class(stack), p) : block_purged(p);
 }
 
-static bool is_barred(const void *p, const struct slab *slab)
-{
-    return unlikely(guard_plans != NULL) && slab != NULL && guard_pages_bar(p, slab->cls);
-}
-
 /* 0 where no block begins. */
 static size_t usable_of(const void *p, unsigned *bin)
 {
@@ -88,29 +82,22 @@ static size_t usable_of(const void *p, unsigned *bin)
         return 0;
     if (unlikely(!bin_of_slab(*bin)))
         return huge_usable(p);
-    return is_barred(p, owner) ? 0 : slab_usable(p, owner);
-}
-
-static COLD bool sampled_before(const void *p)
-{
-    const struct slab *slab = map_owner(p);
-    return slab == NULL || block_is_free(slab->cls, p);
+    const struct slab *slab = owner;
+    bool barred = unlikely(guard_plans != NULL) && slab != NULL && guard_pages_bar(p, slab->cls);
+    return barred ? 0 : slab_usable(p, owner);
 }
 
 /* While the caches are closed the slab has each free block. */
-static bool is_free(unsigned stack, const void *p)
-{
-    return unlikely(closed_for(CLOSED_CHECKED)) ? block_is_free(stack_class(stack), p)
-                                                : freed_before(stack, p);
-}
-
 enum misuse plain_look(const void *p, unsigned bin)
 {
     bool freed = false;
-    if (bin >= BIN_FIRST)
-        freed = is_free(bin_stack(bin), p);
-    else if (bin == BIN_SAMPLED)
-        freed = sampled_before(p);
+    if (bin >= BIN_FIRST) {
+        freed = unlikely(closed_for(CLOSED_CHECKED)) ? block_is_free(stack_class(bin_stack(bin)), p)
+                                                     : freed_before(bin_stack(bin), p);
+    } else if (bin == BIN_SAMPLED) {
+        const struct slab *slab = map_owner(p);
+        freed = slab == NULL || block_is_free(slab->cls, p);
+    }
     return freed ? MISUSE_FREE : MISUSE_NONE;
 }
 
@@ -141,14 +128,6 @@ size_t block_find(const void *p, unsigned *found, const char *function, const vo
     return 0;
 }
 
-static SLOW size_t usable_found(const void *p, const char *function, const void *caller)
-{
-    unsigned bin;
-    if (zero_sized_holds(p))
-        return 0;
-    return block_find(p, &bin, function, caller);
-}
-
 SLOW size_t block_usable(const void *p, const char *function, const void *caller)
 {
     if (closed_for(CLOSED_RECORDED) && !closed_for(CLOSED_HARDENED)) {
@@ -156,7 +135,8 @@ SLOW size_t block_usable(const void *p, const char *function, const void *caller
         if (likely(size != 0) && likely(!block_sealed(p)))
             return size;
     }
-    return usable_found(p, function, caller);
+    unsigned bin;
+    return zero_sized_holds(p) ? 0 : block_find(p, &bin, function, caller);
 }
 
 /* What is wrong with any address as one of a block in use; `*rest`: the bytes from there to the

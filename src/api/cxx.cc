@@ -11,7 +11,10 @@
  * A program may replace some forms and not the others, which then have to call its own: the forms
  * for arrays those for one object, the nothrow forms those that throw, the deletes with a size or
  * nothrow those without. So all are weak (also for the linker, where a static program has its own),
- * and only four have bodies. */
+ * and only four have bodies.
+ *
+ * At the end are the forms of new with a hint for the allocator, as compilers make calls of them.
+ */
 #include "api/cxx.h"
 
 extern "C" {
@@ -20,7 +23,7 @@ extern "C" {
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "front/cache.h"
-#include "report/backtrace.h"
+#include "os/module.h"
 }
 
 /* Who takes new from an archive must take malloc from there too: both are one heap. */
@@ -32,6 +35,14 @@ extern "C" void *malloc(std::size_t);
 namespace std {
 [[IF_THERE, noreturn]] void __throw_bad_alloc();
 } // namespace std
+
+#define EXPORT __attribute__((visibility("default"), weak))
+
+/* Weak from their first use on. */
+EXPORT void *operator new(std::size_t);
+EXPORT void *operator new[](std::size_t);
+EXPORT void *operator new(std::size_t, std::align_val_t);
+EXPORT void *operator new[](std::size_t, std::align_val_t);
 
 namespace {
 
@@ -59,6 +70,9 @@ Function *of_runtime(Function *linked, const char *name)
         give_up();
     __builtin_trap();
 }
+
+constexpr size_t align_of() { return 1; }
+constexpr size_t align_of(align_val_t align) { return size_t(align); }
 
 [[gnu::cold, gnu::noinline]] void *new_slow(size_t n, size_t align)
 {
@@ -148,17 +162,17 @@ EXPORT void operator delete[](void *p, align_val_t align, const std::nothrow_t &
 }
 
 /* The forms of this file, whatever the program has in their place. */
+#define OWN(form) __attribute__((alias(form), visibility("hidden")))
+#define OWN_NEW(form) OWN(form) __attribute__((malloc, alloc_size(1)))
 extern "C" {
-void *new_own(size_t) __attribute__((alias("_Znwm")));
-void *new_own_array(size_t) __attribute__((alias("_Znam")));
-void *new_own_aligned(size_t, align_val_t) __attribute__((alias("_ZnwmSt11align_val_t")));
-void *new_own_array_aligned(size_t, align_val_t) __attribute__((alias("_ZnamSt11align_val_t")));
-void delete_own(void *p) noexcept __attribute__((alias("_ZdlPv"), visibility("hidden")));
-void delete_own_array(void *p) noexcept __attribute__((alias("_ZdaPv"), visibility("hidden")));
-void delete_own_aligned(void *p, align_val_t) noexcept
-    __attribute__((alias("_ZdlPvSt11align_val_t"), visibility("hidden")));
-void delete_own_array_aligned(void *p, align_val_t) noexcept
-    __attribute__((alias("_ZdaPvSt11align_val_t"), visibility("hidden")));
+void *new_own(size_t) OWN_NEW("_Znwm");
+void *new_own_array(size_t) OWN_NEW("_Znam");
+void *new_own_aligned(size_t, align_val_t) OWN_NEW("_ZnwmSt11align_val_t");
+void *new_own_array_aligned(size_t, align_val_t) OWN_NEW("_ZnamSt11align_val_t");
+void delete_own(void *p) noexcept OWN("_ZdlPv");
+void delete_own_array(void *p) noexcept OWN("_ZdaPv");
+void delete_own_aligned(void *p, align_val_t) noexcept OWN("_ZdlPvSt11align_val_t");
+void delete_own_array_aligned(void *p, align_val_t) noexcept OWN("_ZdaPvSt11align_val_t");
 }
 
 namespace {
@@ -166,16 +180,36 @@ namespace {
 using plain_delete = void (*)(void *) noexcept;
 using aligned_delete = void (*)(void *, align_val_t) noexcept;
 
-/* A program's own operator delete knows what its blocks are. */
-bool plain_is_ours() { return static_cast<plain_delete>(operator delete) == delete_own; }
-bool aligned_is_ours()
+/* Whether a call of this form comes to ours, by way of those that the standard says. A program's
+ * own operator delete knows what its blocks are. */
+FAST bool new_is_ours() { return static_cast<plain_new>(operator new) == new_own; }
+
+FAST bool new_array_is_ours()
 {
-    return static_cast<aligned_delete>(operator delete) == delete_own_aligned;
+    return static_cast<plain_new>(operator new[]) == new_own_array && new_is_ours();
 }
+
+FAST bool new_aligned_is_ours()
+{
+    return static_cast<aligned_new>(operator new) == new_own_aligned;
+}
+
+FAST bool new_array_aligned_is_ours()
+{
+    return static_cast<aligned_new>(operator new[]) == new_own_array_aligned &&
+           new_aligned_is_ours();
+}
+
+bool plain_is_ours() { return static_cast<plain_delete>(operator delete) == delete_own; }
 
 bool array_is_ours()
 {
     return plain_is_ours() && static_cast<plain_delete>(operator delete[]) == delete_own_array;
+}
+
+bool aligned_is_ours()
+{
+    return static_cast<aligned_delete>(operator delete) == delete_own_aligned;
 }
 
 bool aligned_array_is_ours()
@@ -194,28 +228,17 @@ bool all_are_ours()
 
 void *take_noted(size_t n, size_t align) { return function_note(new_slow(n, align), MAKER_NEW); }
 
-void *take_array_noted(size_t n) { return function_note(new_slow(n, 1), MAKER_NEW_ARRAY); }
-
-void *take_array_aligned_noted(size_t n, align_val_t align)
+template <typename... Align>
+void *take_array_noted(size_t n, Align... align)
 {
-    return function_note(new_slow(n, size_t(align)), MAKER_NEW_ARRAY);
+    return function_note(new_slow(n, align_of(align...)), MAKER_NEW_ARRAY);
 }
 
-void give_compared(void *p) noexcept
+template <enum maker maker, typename... Align>
+void give_compared(void *p, Align...) noexcept
 {
-    if (function_fits(p, MAKER_NEW, "delete", RETURN_ADDRESS))
-        slow_free(p);
-}
-
-void give_array_compared(void *p) noexcept
-{
-    if (function_fits(p, MAKER_NEW_ARRAY, "delete[]", RETURN_ADDRESS))
-        slow_free(p);
-}
-
-void give_array_aligned_compared(void *p, align_val_t) noexcept
-{
-    if (function_fits(p, MAKER_NEW_ARRAY, "delete[]", RETURN_ADDRESS))
+    const char *function = maker == MAKER_NEW ? "delete" : "delete[]";
+    if (function_fits(p, maker, function, RETURN_ADDRESS))
         slow_free(p);
 }
 
@@ -228,14 +251,14 @@ extern "C" HIDDEN void slow_free_noexcept(void *p) noexcept __asm__("slow_free")
     page_size();
     bool noted = hardening.functions && all_are_ours();
     void *(*take)(size_t, size_t) = noted ? take_noted : new_slow;
-    plain_new take_array = noted ? take_array_noted : static_cast<plain_new>(operator new);
+    plain_new take_array = noted ? take_array_noted<> : static_cast<plain_new>(operator new);
     aligned_new take_array_aligned =
-        noted ? take_array_aligned_noted : static_cast<aligned_new>(operator new);
-    plain_delete give = noted ? give_compared : slow_free_noexcept;
+        noted ? take_array_noted<align_val_t> : static_cast<aligned_new>(operator new);
+    plain_delete give = noted ? give_compared<MAKER_NEW> : slow_free_noexcept;
     plain_delete give_array =
-        noted ? give_array_compared : static_cast<plain_delete>(operator delete);
-    aligned_delete give_array_aligned =
-        noted ? give_array_aligned_compared : static_cast<aligned_delete>(operator delete);
+        noted ? give_compared<MAKER_NEW_ARRAY> : static_cast<plain_delete>(operator delete);
+    aligned_delete give_array_aligned = noted ? give_compared<MAKER_NEW_ARRAY, align_val_t>
+                                              : static_cast<aligned_delete>(operator delete);
     store_relaxed(&forms.take, take);
     store_relaxed(&forms.take_array, take_array);
     store_relaxed(&forms.take_array_aligned, take_array_aligned);
@@ -283,24 +306,13 @@ EXPORT void *operator new[](size_t n, const nothrow_t &) noexcept
 EXPORT void *operator new(size_t n, align_val_t align, const nothrow_t &) noexcept
 {
     return likely(new_aligned_is_ours()) ? nothrow_slow(n, size_t(align), MAKER_NEW)
-                                         : null_if_aligned_thrown(operator new, n, align);
+                                         : null_if_thrown(operator new, n, align);
 }
 
 EXPORT void *operator new[](size_t n, align_val_t align, const nothrow_t &) noexcept
 {
     return likely(new_array_aligned_is_ours()) ? nothrow_slow(n, size_t(align), MAKER_NEW_ARRAY)
-                                               : null_if_aligned_thrown(operator new[], n, align);
-}
-
-/* For cxx_hints.cc. */
-[[gnu::cold]] void *new_slow_named(size_t n, size_t align, const char *name, size_t token,
-                                   enum maker maker)
-{
-    for (;;) {
-        if (void *p = slow_aligned_named(align, n, name, token))
-            return noted(p, maker);
-        no_memory();
-    }
+                                               : null_if_thrown(operator new[], n, align);
 }
 
 /* Forms without a size, called with one, which they do not look at. */
@@ -342,32 +354,15 @@ void delete_array_aligned(void *p, size_t, align_val_t align) noexcept
     operator delete[](p, align);
 }
 
-void delete_checked(void *p, size_t n) noexcept
+template <bool (*is_ours)(), typename... Align>
+void delete_checked(void *p, size_t n, Align... align) noexcept
 {
-    if (plain_is_ours())
-        sized_free_check(p, n, RETURN_ADDRESS);
-    operator delete(p);
-}
-
-void delete_array_checked(void *p, size_t n) noexcept
-{
-    if (array_is_ours())
-        sized_free_check(p, n, RETURN_ADDRESS);
-    operator delete[](p);
-}
-
-void delete_aligned_checked(void *p, size_t n, align_val_t align) noexcept
-{
-    if (aligned_is_ours())
-        aligned_sized_free_check(p, size_t(align), n, RETURN_ADDRESS);
-    operator delete(p, align);
-}
-
-void delete_array_aligned_checked(void *p, size_t n, align_val_t align) noexcept
-{
-    if (aligned_array_is_ours())
-        aligned_sized_free_check(p, size_t(align), n, RETURN_ADDRESS);
-    operator delete[](p, align);
+    if (is_ours())
+        aligned_sized_free_check(p, align_of(align...), n, RETURN_ADDRESS);
+    if constexpr (is_ours == array_is_ours || is_ours == aligned_array_is_ours)
+        operator delete[](p, align...);
+    else
+        operator delete(p, align...);
 }
 
 } // namespace
@@ -375,8 +370,9 @@ void delete_array_aligned_checked(void *p, size_t n, align_val_t align) noexcept
 /* For malloc.c. */
 extern "C" [[gnu::cold, gnu::visibility("hidden")]] void sized_deletes_check()
 {
-    sized = {delete_checked, delete_array_checked, delete_aligned_checked,
-             delete_array_aligned_checked};
+    sized = {delete_checked<plain_is_ours>, delete_checked<array_is_ours>,
+             delete_checked<aligned_is_ours, align_val_t>,
+             delete_checked<aligned_array_is_ours, align_val_t>};
 }
 
 EXPORT void operator delete(void *p, size_t n) noexcept { sized.plain(p, n); }
@@ -388,4 +384,150 @@ EXPORT void operator delete(void *p, size_t n, align_val_t align) noexcept
 EXPORT void operator delete[](void *p, size_t n, align_val_t align) noexcept
 {
     sized.array_aligned(p, n, align);
+}
+
+/* ---- with a hint ----
+ *
+ * - with __hot_cold_t, how often the block will be used, as LLVM's memory profile found it. The
+ *   hint changes nothing: the thread's stack has the block that was freed last, hot or not.
+ * - __size_returning_new, which also says how many bytes the block has.
+ * - with the token of Clang's -fsanitize=alloc-token, which becomes a name in heap profiles.
+ *
+ * What the program has replaced is called in their place; its blocks are its own. */
+
+enum class __hot_cold_t : uint8_t;
+
+struct __sized_ptr_t {
+    void *p;
+    size_t n;
+};
+
+namespace {
+
+[[gnu::cold, gnu::noinline]] void *new_slow_token(size_t n, size_t align, size_t token,
+                                                  enum maker maker)
+{
+    for (;;) {
+        if (void *p = slow_aligned_named(align, n, by_token, token))
+            return noted(p, maker);
+        no_memory();
+    }
+}
+
+FAST void *new_token(size_t n, size_t token, enum maker maker)
+{
+    void *p;
+    return likely(malloc_pop(n, &p)) ? p : new_slow_token(n, 1, token, maker);
+}
+
+using plain_nothrow = void *(*)(size_t, const nothrow_t &) noexcept;
+using aligned_nothrow = void *(*)(size_t, align_val_t, const nothrow_t &) noexcept;
+
+template <typename Form, typename... Arguments>
+[[gnu::noinline]] void *under_token(size_t token, Form *form, Arguments... arguments)
+{
+    struct name_text room;
+    name_begin(&room, by_token, token);
+    void *p = form(arguments...);
+    name_end();
+    return p;
+}
+
+__sized_ptr_t with_size(void *p, size_t n, bool ours)
+{
+    return {p, ours ? block_usable(p, "__size_returning_new", RETURN_ADDRESS) : n};
+}
+
+} // namespace
+
+EXPORT void *operator new(size_t n, __hot_cold_t) { return operator new(n); }
+EXPORT void *operator new[](size_t n, __hot_cold_t) { return operator new[](n); }
+EXPORT void *operator new(size_t n, align_val_t align, __hot_cold_t)
+{
+    return operator new(n, align);
+}
+EXPORT void *operator new[](size_t n, align_val_t align, __hot_cold_t)
+{
+    return operator new[](n, align);
+}
+EXPORT void *operator new(size_t n, const nothrow_t &tag, __hot_cold_t) noexcept
+{
+    return operator new(n, tag);
+}
+EXPORT void *operator new[](size_t n, const nothrow_t &tag, __hot_cold_t) noexcept
+{
+    return operator new[](n, tag);
+}
+EXPORT void *operator new(size_t n, align_val_t align, const nothrow_t &tag, __hot_cold_t) noexcept
+{
+    return operator new(n, align, tag);
+}
+EXPORT void *operator new[](size_t n, align_val_t align, const nothrow_t &tag,
+                            __hot_cold_t) noexcept
+{
+    return operator new[](n, align, tag);
+}
+
+extern "C" {
+
+EXPORT __sized_ptr_t __size_returning_new(size_t n)
+{
+    return with_size(operator new(n), n, new_is_ours());
+}
+EXPORT __sized_ptr_t __size_returning_new_hot_cold(size_t n, __hot_cold_t)
+{
+    return with_size(operator new(n), n, new_is_ours());
+}
+EXPORT __sized_ptr_t __size_returning_new_aligned(size_t n, align_val_t align)
+{
+    return with_size(operator new(n, align), n, new_aligned_is_ours());
+}
+EXPORT __sized_ptr_t __size_returning_new_aligned_hot_cold(size_t n, align_val_t align,
+                                                           __hot_cold_t)
+{
+    return with_size(operator new(n, align), n, new_aligned_is_ours());
+}
+
+EXPORT void *__alloc_token__Znwm(size_t n, size_t token)
+{
+    return likely(new_is_ours()) ? new_token(n, token, MAKER_NEW) : operator new(n);
+}
+EXPORT void *__alloc_token__Znam(size_t n, size_t token)
+{
+    return likely(new_array_is_ours()) ? new_token(n, token, MAKER_NEW_ARRAY) : operator new[](n);
+}
+EXPORT void *__alloc_token__ZnwmSt11align_val_t(size_t n, align_val_t align, size_t token)
+{
+    return likely(new_aligned_is_ours()) ? new_slow_token(n, size_t(align), token, MAKER_NEW) :
+                                         operator new(n, align);
+}
+EXPORT void *__alloc_token__ZnamSt11align_val_t(size_t n, align_val_t align, size_t token)
+{
+    return likely(new_array_aligned_is_ours())
+               ? new_slow_token(n, size_t(align), token, MAKER_NEW_ARRAY)
+               :
+               operator new[](n, align);
+}
+EXPORT void *__alloc_token__ZnwmRKSt9nothrow_t(size_t n, const nothrow_t &tag,
+                                               size_t token) noexcept
+{
+    return under_token(token, static_cast<plain_nothrow>(operator new), n, tag);
+}
+EXPORT void *__alloc_token__ZnamRKSt9nothrow_t(size_t n, const nothrow_t &tag,
+                                               size_t token) noexcept
+{
+    return under_token(token, static_cast<plain_nothrow>(operator new[]), n, tag);
+}
+EXPORT void *__alloc_token__ZnwmSt11align_val_tRKSt9nothrow_t(size_t n, align_val_t align,
+                                                              const nothrow_t &tag,
+                                                              size_t token) noexcept
+{
+    return under_token(token, static_cast<aligned_nothrow>(operator new), n, align, tag);
+}
+EXPORT void *__alloc_token__ZnamSt11align_val_tRKSt9nothrow_t(size_t n, align_val_t align,
+                                                              const nothrow_t &tag,
+                                                              size_t token) noexcept
+{
+    return under_token(token, static_cast<aligned_nothrow>(operator new[]), n, align, tag);
+}
 }

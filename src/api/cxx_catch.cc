@@ -26,7 +26,7 @@ void *null_if_thrown(plain_new form, std::size_t n)
     }
 }
 
-void *null_if_aligned_thrown(aligned_new form, std::size_t n, std::align_val_t align)
+void *null_if_thrown(aligned_new form, std::size_t n, std::align_val_t align)
 {
     try {
         return form(n, align);

@@ -21,32 +21,20 @@ EXPORT int hakmem_malloc_trim(size_t pad) { return purge_all(thread_cache(), pad
 
 /* ---- numbers ---- */
 
-/* Blocks that lie in threads' stacks and transfer caches, and in slabs. */
-static size_t blocks_cached(const struct accounts *accounts)
-{
-    size_t blocks = 0;
-    for (unsigned cls = 0; cls < CLASSES; cls++)
-        blocks += accounts->classes[cls].cached + accounts->classes[cls].in_transfer;
-    return blocks;
-}
-
-static size_t blocks_free(const struct accounts *accounts)
-{
-    size_t blocks = 0;
-    for (unsigned cls = 0; cls < CLASSES; cls++)
-        blocks += accounts->classes[cls].free;
-    return blocks;
-}
-
 static struct hakmem_mallinfo2 mallinfo_of(const struct accounts *accounts)
 {
     const struct hakmem_stats *s = &accounts->stats;
     size_t arena = s->mapped - accounts->huge_mapped - s->metadata - s->map;
     size_t used = s->program - accounts->huge_usable;
+    size_t cached = 0, free = 0; /* blocks in threads' stacks and transfer caches, and in slabs */
+    for (unsigned cls = 0; cls < CLASSES; cls++) {
+        cached += accounts->classes[cls].cached + accounts->classes[cls].in_transfer;
+        free += accounts->classes[cls].free;
+    }
     return (struct hakmem_mallinfo2){
         .arena = arena,
-        .ordblks = blocks_free(accounts),
-        .smblks = blocks_cached(accounts),
+        .ordblks = free,
+        .smblks = cached,
         .hblks = s->huge_blocks,
         .hblkhd = accounts->huge_mapped,
         .fsmblks = s->thread_caches + s->transfer,
@@ -67,19 +55,13 @@ static int clamped(size_t n) { return n < INT_MAX ? (int)n : INT_MAX; }
 
 EXPORT struct hakmem_mallinfo hakmem_mallinfo(void)
 {
-    struct hakmem_mallinfo2 all = hakmem_mallinfo2();
-    return (struct hakmem_mallinfo){
-        .arena = clamped(all.arena),
-        .ordblks = clamped(all.ordblks),
-        .smblks = clamped(all.smblks),
-        .hblks = clamped(all.hblks),
-        .hblkhd = clamped(all.hblkhd),
-        .usmblks = clamped(all.usmblks),
-        .fsmblks = clamped(all.fsmblks),
-        .uordblks = clamped(all.uordblks),
-        .fordblks = clamped(all.fordblks),
-        .keepcost = clamped(all.keepcost),
-    };
+    const struct hakmem_mallinfo2 all = hakmem_mallinfo2();
+    struct hakmem_mallinfo info;
+    enum { FIELDS = sizeof info / sizeof(int) };
+    static_assert(FIELDS == sizeof all / sizeof(size_t), "the same fields");
+    for (unsigned i = 0; i < FIELDS; i++)
+        ((int *)&info)[i] = clamped(((const size_t *)&all)[i]);
+    return info;
 }
 
 /* ---- XML ---- */

@@ -12,7 +12,6 @@
 #include "api/slow.h"
 #include "hakmem/hakmem.h"
 #include "heap/hardening.h"
-#include "report/backtrace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

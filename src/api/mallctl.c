@@ -1,4 +1,4 @@
-/* jemalloc's mallctl and malloc_stats_print, about hakmem's heap; mallctl.def has the table.
+/* jemalloc's mallctl and malloc_stats_print, about hakmem's heap, by a table of names.
  *
  *   mallctl -> mallctlnametomib -> mallctlbymib -> control_get, control_set
  *
@@ -11,7 +11,7 @@
 
 #include "api/blocks.h"
 #include "base/atomic.h"
-#include "base/defs.h"
+#include "base/memory.h"
 #include "base/policy.h"
 #include "base/text.h"
 #include "front/owners.h"
@@ -21,7 +21,6 @@
 #include "life/purge.h"
 #include "life/settings.h"
 #include "os/os.h"
-#include "os/self.h"
 #include "report/accounts.h"
 #include "report/report.h"
 #include "sheet/own.h"
@@ -89,8 +88,7 @@ static void epoch_begin(void)
     struct accounts accounts;
     heap_count(&accounts);
     struct figures now = figures_of(&accounts);
-    for (size_t i = 0; i < sizeof now / sizeof(size_t); i++)
-        store_relaxed((size_t *)&shown + i, ((const size_t *)&now)[i]);
+    words_copy_shared(&shown, &now, sizeof now / sizeof(size_t));
     add_relaxed(&epoch, 1);
 }
 
@@ -132,18 +130,95 @@ enum what {
 
 enum words { WORDS_NONE, WORDS_PREFIX, WORDS_VERSION };
 
-/* Without addresses, which the loader would write into the table in each process. */
+/* Of the table: without addresses, which the loader would write into it in each process. */
 struct control {
     char name[40];
     uint8_t type, what;
     uint32_t at;
 };
 
+/* What mallctl knows, by name, in which `*` stands for a number. The types are those of jemalloc's
+ * manual: NUMBER is a size_t or uint64_t, SHORT an unsigned or uint32_t; NOTHING is an order
+ * without a value. `what` says where the value comes from: FIXED is `at` itself, OPTION an option
+ * of hakmem's, FIGURE a figure as of the last epoch, BIN_FIGURE one of a size class. Everything
+ * else answers ENOENT. docs/guide/migration.md has it for users.
+ *
+ * Arenas and caches that a program creates are numbers without meaning: bind and redis 8 end where
+ * they get none. Not here must be what says how full a block's slab is (experimental.utilization):
+ * valkey 8.1 then expects jemalloc's own size classes, and ends where it finds others. And no
+ * counter of what a thread allocated: the fast path would have to count. */
+/* clang-format off */
 static const struct control controls[] SELDOM = {
-#define CONTROL(name, type, what, at) {name, type, what, at},
-#include "api/mallctl.def"
-#undef CONTROL
+    {"arena.*.decay", NOTHING, DECAY, 0},
+    {"arena.*.destroy", NOTHING, DESTROY, 0},
+    {"arena.*.initialized", BOOL, FIXED, true},
+    {"arena.*.purge", NOTHING, PURGE, 0},
+    {"arenas.bin.*.nregs", SHORT, BIN_BLOCKS, 0},
+    {"arenas.bin.*.nshards", SHORT, FIXED, 1},
+    {"arenas.bin.*.size", NUMBER, BIN_SIZE, 0},
+    {"arenas.bin.*.slab_size", NUMBER, BIN_SLAB, 0},
+    {"arenas.create", SHORT, CREATE, 0},
+    {"arenas.lextent.*.size", NUMBER, BIN_SIZE, 0},
+    {"arenas.narenas", SHORT, ARENAS, 0},
+    {"arenas.nbins", SHORT, FIXED, BINS_SMALL},
+    {"arenas.nhbins", SHORT, FIXED, CLASSES},
+    {"arenas.nlextents", SHORT, FIXED, BINS_ALL - BINS_SMALL},
+    {"arenas.page", NUMBER, PAGE_SIZE_NOW, 0},
+    {"arenas.quantum", NUMBER, FIXED, 16},
+    {"arenas.tcache_max", NUMBER, FIXED, CLASS_SLICES_MOST},
+    {"background_thread", BOOL, OPTION_SETTLED, offsetof(struct policy, scavenger)},
+    {"config.debug", BOOL, FIXED, HAKMEM_ASSERT},
+    {"config.fill", BOOL, FIXED, false},
+    {"config.lazy_lock", BOOL, FIXED, false},
+    {"config.malloc_conf", WORDS, FIXED, WORDS_NONE},
+    {"config.prof", BOOL, FIXED, true},
+    {"config.stats", BOOL, FIXED, true},
+    {"config.utrace", BOOL, FIXED, false},
+    {"config.xmalloc", BOOL, FIXED, false},
+    {"epoch", NUMBER, EPOCH, 0},
+    {"opt.abort", BOOL, OPTION, offsetof(struct policy, abort_on_misuse)},
+    {"opt.background_thread", BOOL, OPTION, offsetof(struct policy, scavenger)},
+    {"opt.narenas", SHORT, FIXED, 1},
+    {"opt.prof", BOOL, FIXED, true},
+    {"opt.prof_active", BOOL, OPTION, offsetof(struct policy, profile)},
+    {"opt.prof_prefix", WORDS, FIXED, WORDS_PREFIX},
+    {"opt.tcache", BOOL, FIXED, true},
+    {"opt.xmalloc", BOOL, FIXED, false},
+    {"opt.zero", BOOL, FIXED, false},
+    {"prof.active", BOOL, PROFILE, 0},
+    {"prof.dump", WORDS, DUMP, 0},
+    {"prof.lg_sample", NUMBER, SAMPLE, 0},
+    {"stats.active", NUMBER, FIGURE, offsetof(struct figures, active)},
+    {"stats.allocated", NUMBER, FIGURE, offsetof(struct figures, allocated)},
+    {"stats.arenas.*.base", NUMBER, FIGURE, offsetof(struct figures, metadata)},
+    {"stats.arenas.*.bins.*.curregs", NUMBER, BIN_FIGURE, offsetof(struct bin_figures, blocks)},
+    {"stats.arenas.*.bins.*.curslabs", NUMBER, BIN_FIGURE, offsetof(struct bin_figures, slabs)},
+    {"stats.arenas.*.large.allocated", NUMBER, FIGURE, offsetof(struct figures, large)},
+    {"stats.arenas.*.lextents.*.curlextents", NUMBER, BIN_FIGURE, offsetof(struct bin_figures, blocks)},
+    {"stats.arenas.*.mapped", NUMBER, FIGURE, offsetof(struct figures, mapped)},
+    {"stats.arenas.*.nthreads", SHORT, FIGURE, offsetof(struct figures, threads)},
+    {"stats.arenas.*.pactive", NUMBER, FIGURE_PAGES, offsetof(struct figures, active)},
+    {"stats.arenas.*.pdirty", NUMBER, FIGURE_PAGES, offsetof(struct figures, dirty)},
+    {"stats.arenas.*.pmuzzy", NUMBER, FIXED, 0},
+    {"stats.arenas.*.resident", NUMBER, FIGURE, offsetof(struct figures, resident)},
+    {"stats.arenas.*.retained", NUMBER, FIGURE, offsetof(struct figures, retained)},
+    {"stats.arenas.*.small.allocated", NUMBER, FIGURE, offsetof(struct figures, small)},
+    {"stats.arenas.*.tcache_bytes", NUMBER, FIGURE, offsetof(struct figures, cached)},
+    {"stats.mapped", NUMBER, FIGURE, offsetof(struct figures, mapped)},
+    {"stats.metadata", NUMBER, FIGURE, offsetof(struct figures, metadata)},
+    {"stats.metadata_thp", NUMBER, FIXED, 0},
+    {"stats.resident", NUMBER, FIGURE, offsetof(struct figures, resident)},
+    {"stats.retained", NUMBER, FIGURE, offsetof(struct figures, retained)},
+    {"tcache.create", SHORT, CACHE_CREATE, 0},
+    {"tcache.destroy", SHORT, CACHE_ORDER, 0},
+    {"tcache.flush", SHORT, CACHE_ORDER, 0},
+    {"thread.arena", SHORT, THREAD_ARENA, 0},
+    {"thread.idle", NOTHING, FLUSH, 0},
+    {"thread.tcache.enabled", BOOL, THREAD_CACHED, 0},
+    {"thread.tcache.flush", NOTHING, FLUSH, 0},
+    {"version", WORDS, FIXED, WORDS_VERSION},
 };
+/* clang-format on */
 
 #define CONTROLS (sizeof controls / sizeof *controls)
 

@@ -2,23 +2,138 @@
  *
  *   malloc -> cache_pop, else slow_malloc        free -> cache_push, else slow_free
  *
- * What these two execute is counted, and the counts are a test: see tests/golden. */
+ * What these two execute is counted, and the counts are a test: see tests/golden.
+ *
+ * Also the same functions for calls that have a name in heap profiles: the program's own
+ * (hakmem_malloc_at), or the token that Clang's -fsanitize=alloc-token gives each call
+ * (__alloc_token_malloc). Those of C++ are in cxx.cc. */
 #include <errno.h>
 #include <string.h>
 
+#include "api/sampled.h"
 #include "api/slow.h"
 #include "base/policy.h"
+#include "base/text.h"
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
-#include "report/backtrace.h"
+#include "os/backtrace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-EXPORT void *hakmem_malloc(size_t n)
+/* ---- the slow path of calls with a name ---- */
+
+const char by_token[] = "token ";
+
+SLOW void name_begin(struct name_text *room, const char *name, size_t token)
+{
+    if (!closed_for(CLOSED_PROFILED) || name == NULL)
+        return;
+    if (name == by_token) {
+        text_of(room->text, sizeof room->text, "%s%zu", by_token, token);
+        name = room->text;
+    }
+    struct sampler *sampler = sampler_mine();
+    if (sampler != NULL)
+        sampler->name = name;
+}
+
+SLOW void name_end(void)
+{
+    struct sampler *sampler = cache_current()->sampler;
+    if (sampler != NULL)
+        sampler->name = NULL;
+}
+
+/* What a call returns that is made under the name. */
+#define UNDER_NAME(call, name, token)   \
+    ({                                  \
+        struct name_text room;          \
+        name_begin(&room, name, token); \
+        __auto_type returned = call;    \
+        name_end();                     \
+        returned;                       \
+    })
+
+/* The slow path of such a call. */
+#define SLOW_NAMED(call) \
+    (likely(!closed_for(CLOSED_PROFILED)) ? (call) : UNDER_NAME(call, name, token))
+
+static SLOW void *slow_malloc_named(size_t n, const char *name, size_t token)
+{
+    return SLOW_NAMED(slow_malloc(n));
+}
+
+static SLOW void *slow_calloc_named(size_t n, const char *name, size_t token)
+{
+    return SLOW_NAMED(slow_calloc(n));
+}
+
+static SLOW void *slow_realloc_named(void *p, size_t n, size_t usable, const char *name,
+                                     size_t token)
+{
+    return SLOW_NAMED(slow_realloc(p, n, usable));
+}
+
+SLOW void *slow_aligned_named(size_t align, size_t n, const char *name, size_t token)
+{
+    return SLOW_NAMED(slow_aligned(align, n));
+}
+
+/* ---- the fast bodies ----
+ *
+ * With a name or, where it is null, without. Of most that is known where they are compiled, and
+ * costs nothing. */
+
+FAST void *malloc_named(size_t n, const char *name, size_t token)
 {
     void *p;
-    return likely(malloc_pop(n, &p)) ? p : slow_malloc(n);
+    if (likely(malloc_pop(n, &p)))
+        return p;
+    return name == NULL ? slow_malloc(n) : slow_malloc_named(n, name, token);
 }
+
+FAST void *calloc_named(size_t count, size_t size, const char *name, size_t token)
+{
+    size_t n;
+    void *p;
+    if (unlikely(__builtin_mul_overflow(count, size, &n)))
+        n = SIZE_MAX;
+    if (likely(malloc_pop(n, &p)))
+        return memset(p, 0, n);
+    return name == NULL ? slow_calloc(n) : slow_calloc_named(n, name, token);
+}
+
+FAST void *realloc_named(void *p, size_t n, const char *name, size_t token)
+{
+    size_t size = cache_block_size(cache_current(), p);
+    if (likely(stays(n, size)))
+        return p;
+    return name == NULL ? slow_realloc(p, n, size) : slow_realloc_named(p, n, size, name, token);
+}
+
+FAST void *reallocarray_named(void *p, size_t count, size_t size, const char *name, size_t token)
+{
+    size_t n;
+    if (unlikely(__builtin_mul_overflow(count, size, &n))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc_named(p, n, name, token);
+}
+
+FAST void *aligned_named(size_t align, size_t n, const char *name, size_t token)
+{
+    if (!is_power_of_two(align)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    void *p;
+    if (likely(aligned_pop(align, n, &p)))
+        return p;
+    return name == NULL ? slow_aligned(align, n) : slow_aligned_named(align, n, name, token);
+}
+
+EXPORT void *hakmem_malloc(size_t n) { return malloc_named(n, NULL, 0); }
 
 EXPORT void hakmem_free(void *p)
 {
@@ -26,29 +141,13 @@ EXPORT void hakmem_free(void *p)
         slow_free(p);
 }
 
-EXPORT void *hakmem_calloc(size_t count, size_t size)
-{
-    size_t n;
-    void *p;
-    if (unlikely(__builtin_mul_overflow(count, size, &n)))
-        n = SIZE_MAX;
-    return likely(malloc_pop(n, &p)) ? memset(p, 0, n) : slow_calloc(n);
-}
+EXPORT void *hakmem_calloc(size_t count, size_t size) { return calloc_named(count, size, NULL, 0); }
 
-EXPORT void *hakmem_realloc(void *p, size_t n)
-{
-    size_t size = cache_block_size(cache_current(), p);
-    return likely(stays(n, size)) ? p : slow_realloc(p, n, size);
-}
+EXPORT void *hakmem_realloc(void *p, size_t n) { return realloc_named(p, n, NULL, 0); }
 
 EXPORT void *hakmem_reallocarray(void *p, size_t count, size_t size)
 {
-    size_t n;
-    if (unlikely(__builtin_mul_overflow(count, size, &n))) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    return hakmem_realloc(p, n);
+    return reallocarray_named(p, count, size, NULL, 0);
 }
 
 /* A wrong size is no reason to free another block: the map knows the class. */
@@ -79,24 +178,14 @@ EXPORT size_t hakmem_object_size(const void *p)
 
 EXPORT void *hakmem_aligned_alloc(size_t align, size_t n)
 {
-    if (!is_power_of_two(align)) {
-        errno = EINVAL;
-        return NULL;
-    }
-    void *p;
-    return likely(aligned_pop(align, n, &p)) ? p : slow_aligned(align, n);
+    return aligned_named(align, n, NULL, 0);
 }
 
 EXPORT void *hakmem_memalign(size_t align, size_t n)
 {
-    if (align > (size_t)PTRDIFF_MAX + 1) {
-        errno = EINVAL;
-        return NULL;
-    }
-    if (!is_power_of_two(align))
+    if (!is_power_of_two(align) && align <= (size_t)PTRDIFF_MAX + 1)
         align = align == 0 ? 1 : (size_t)1 << (highest_bit(align) + 1);
-    void *p;
-    return likely(aligned_pop(align, n, &p)) ? p : slow_aligned(align, n);
+    return aligned_named(align, n, NULL, 0);
 }
 
 EXPORT int hakmem_posix_memalign(void **result, size_t align, size_t n)
@@ -125,8 +214,76 @@ EXPORT void *hakmem_pvalloc(size_t n)
     return slow_aligned(page, n == 0 ? page : round_up(n, page));
 }
 
-/* The names that programs call, and glibc's other exported names for them. */
+/* ---- the same with a name ---- */
+
+EXPORT void *hakmem_malloc_at(size_t n, const char *site) { return malloc_named(n, site, 0); }
+
+EXPORT void *hakmem_calloc_at(size_t count, size_t size, const char *site)
+{
+    return calloc_named(count, size, site, 0);
+}
+
+EXPORT void *hakmem_realloc_at(void *p, size_t n, const char *site)
+{
+    return realloc_named(p, n, site, 0);
+}
+
+EXPORT void *hakmem_aligned_alloc_at(size_t align, size_t n, const char *site)
+{
+    return aligned_named(align, n, site, 0);
+}
+
 #ifdef HAKMEM_OVERRIDE
+
+EXPORT void *__alloc_token_malloc(size_t n, size_t token)
+{
+    return malloc_named(n, by_token, token);
+}
+
+EXPORT void *__alloc_token_calloc(size_t count, size_t size, size_t token)
+{
+    return calloc_named(count, size, by_token, token);
+}
+
+EXPORT void *__alloc_token_realloc(void *p, size_t n, size_t token)
+{
+    return realloc_named(p, n, by_token, token);
+}
+
+EXPORT void *__alloc_token_reallocarray(void *p, size_t count, size_t size, size_t token)
+{
+    return reallocarray_named(p, count, size, by_token, token);
+}
+
+EXPORT void *__alloc_token_aligned_alloc(size_t align, size_t n, size_t token)
+{
+    return aligned_named(align, n, by_token, token);
+}
+
+/* Rare ones, each around the function without a token. */
+
+EXPORT void *__alloc_token_memalign(size_t align, size_t n, size_t token)
+{
+    return UNDER_NAME(hakmem_memalign(align, n), by_token, token);
+}
+
+EXPORT int __alloc_token_posix_memalign(void **result, size_t align, size_t n, size_t token)
+{
+    return UNDER_NAME(hakmem_posix_memalign(result, align, n), by_token, token);
+}
+
+EXPORT void *__alloc_token_valloc(size_t n, size_t token)
+{
+    return UNDER_NAME(hakmem_valloc(n), by_token, token);
+}
+
+EXPORT void *__alloc_token_pvalloc(size_t n, size_t token)
+{
+    return UNDER_NAME(hakmem_pvalloc(n), by_token, token);
+}
+
+/* ---- the names that programs call, and glibc's other exported names for them ---- */
+
 #define ALIAS(name) __attribute__((alias(#name), copy(name), visibility("default")))
 void *malloc(size_t n) ALIAS(hakmem_malloc);
 void free(void *p) ALIAS(hakmem_free);

@@ -4,7 +4,6 @@
 
 #include "api/blocks.h"
 #include "api/door.h"
-#include "api/recorded.h"
 #include "api/sampled.h"
 #include "api/slow.h"
 #include "back/huge.h"

@@ -1,17 +1,17 @@
-#include "api/recorded.h"
-
+/* Recorded calls (slow.h). */
 #include "api/sampled.h"
+#include "api/slow.h"
+#include "base/memory.h"
 #include "front/registry.h"
 #include "life/life.h"
 #include "life/recording.h"
 #include "life/scavenger.h"
 #include "life/settings.h"
+#include "os/backtrace.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "profile/modules.h"
+#include "profile/noted.h"
 #include "profile/python.h"
-#include "profile/script_lines.h"
-#include "report/backtrace.h"
 #include "sheet/profile.h"
 
 static bool were_closed; /* modules, while the recording runs; atomic */
@@ -26,22 +26,23 @@ static inline struct tape *tape_mine(void)
     return sampler != NULL ? &sampler->tape : NULL;
 }
 
-static SLOW enum ring_answer event_write_common(const struct taped *event)
+/* `tape` is the calling thread's, if it has one; else, and where it finds no room, the common one.
+ */
+static SLOW enum ring_answer event_write(struct tape *tape, const struct taped *event)
 {
-    enum ring_answer answer = RING_CROWDED;
-    if (lock_enter(&cacheless_lock)) {
+    enum ring_answer answer = tape != NULL ? tape_write(tape, event) : RING_CROWDED;
+    if (answer == RING_CROWDED && lock_enter(&cacheless_lock)) {
         answer = tape_write(&tape_common, event);
         lock_release(&cacheless_lock);
     }
     return answer;
 }
 
+/* What finds no room is missing there, as the event is that would have followed. */
 static void path_write(struct tape *tape, unsigned path, const uintptr_t *frames, unsigned count)
 {
-    if (tape_write_path(tape, path, frames, count) == RING_CROWDED && lock_enter(&cacheless_lock)) {
-        tape_write_path(&tape_common, path, frames, count);
-        lock_release(&cacheless_lock);
-    }
+    event_write(
+        tape, &(struct taped){.kind = EVENT_PATH, .path = path, .bytes = count, .frames = frames});
 }
 
 /* Text, as a path. */
@@ -51,20 +52,26 @@ static void words_write(struct tape *tape, const char *text, size_t bytes)
     path_write(tape, PATH_NONE, words, tape_pack(text, bytes, words));
 }
 
-/* Writes a path, and what is not written yet of the modules that it is in. */
-static SLOW void path_write_new(struct tape *tape, unsigned path, uintptr_t *frames, unsigned count)
+/* Notes the modules of these calls; their addresses become those that the modules have. */
+static SLOW void modules_note(uintptr_t *frames, unsigned count)
 {
     struct modules_met met;
-    struct module loader;
-    if (load_relaxed(&loader_bytes) == 0 && module_loader(&loader)) {
-        store_relaxed(&loader_start, loader.start);
-        store_relaxed(&loader_bytes, loader.end - loader.start);
-    }
     modules_meet(&met, frames, count);
     if (lock_enter(&cacheless_lock)) {
         modules_see(&met, frames, count);
         lock_release(&cacheless_lock);
     }
+}
+
+/* Writes a path, and what is not written yet of the modules that it is in. */
+static SLOW void path_write_new(struct tape *tape, unsigned path, uintptr_t *frames, unsigned count)
+{
+    struct module loader;
+    if (load_relaxed(&loader_bytes) == 0 && module_loader(&loader)) {
+        store_relaxed(&loader_start, loader.start);
+        store_relaxed(&loader_bytes, loader.end - loader.start);
+    }
+    modules_note(frames, count);
     for (struct seen_module *one = modules_seen(); one != NULL; one = one->next) {
         if (load_relaxed(&one->recorded) == paths_generation())
             continue;
@@ -89,18 +96,9 @@ static SLOW void loader_calls(void)
 static SLOW uint64_t modules_of(const uintptr_t *frames, unsigned count)
 {
     uintptr_t told_apart[FRAMES_READ];
-    struct modules_met met;
     uint64_t sum = 0;
-    for (unsigned i = 0; i < count; i++) {
-        uintptr_t frame = frames[i];
-        FORGET(frame); /* no call of memcpy */
-        told_apart[i] = frame;
-    }
-    modules_meet(&met, frames, count);
-    if (lock_enter(&cacheless_lock)) {
-        modules_see(&met, told_apart, count);
-        lock_release(&cacheless_lock);
-    }
+    words_move(told_apart, frames, count);
+    modules_note(told_apart, count);
     if (modules_closed())
         store_relaxed(&changed, true);
     for (unsigned i = 0; i < count; i++)
@@ -134,14 +132,11 @@ static bool knows_rest(struct frames *trace)
 }
 
 /* By unwind tables, at least up to the first call that is new. */
-static SLOW void stack_unwind(struct frames *trace, struct reading *reading, struct caller from)
+static SLOW void stack_unwind(struct frames *trace, struct reading *reading)
 {
-    trace->count = 0;
-    trace->present_until = (from.stack | (os_page - 1)) + 1;
     trace->knows_rest = path_to_check(reading->tape) ? NULL : knows_rest;
     trace->with = reading;
-    if (backtrace_cheap())
-        backtrace_fill(trace);
+    backtrace_fill_cheaply(trace);
     if (!trace->whole)
         reading->unwound = trace->count;
 }
@@ -163,7 +158,7 @@ static SLOW unsigned path_read(struct tape *tape, struct caller from)
     struct frames trace = {.most = FRAMES_READ, .frames = frames, .stacks = stacks};
     struct reading reading = {tape, 0, 0};
     if (path_to_check(tape) || !stack_walk(tape, from, frames, stacks, FRAMES_READ, &trace.count))
-        stack_unwind(&trace, &reading, from);
+        stack_unwind(&trace, &reading);
     struct stack_read stack = {trace.count, reading.unwound, frames, stacks, 0};
     if (unlikely(load_relaxed(&were_closed)))
         stack.modules = modules_of(frames, trace.count);
@@ -194,14 +189,11 @@ static void lines_write(struct tape *tape, const uintptr_t *frames, unsigned cou
 }
 
 /* A path with functions of scripts, which the recording does not have yet. */
-static SLOW void scripts_write(struct tape *tape, struct caller from, unsigned path,
-                               const struct python_stack *scripts)
+static SLOW void scripts_write(struct tape *tape, unsigned path, const struct python_stack *scripts)
 {
     uintptr_t frames[FRAMES_READ], ends[FRAMES_READ], mixed[FRAMES_READ];
     struct frames trace = {.most = FRAMES_READ, .frames = frames, .stacks = ends};
-    trace.present_until = (from.stack | (os_page - 1)) + 1;
-    if (backtrace_cheap())
-        backtrace_fill(&trace);
+    backtrace_fill_cheaply(&trace);
     struct native_stack native = {trace.count, frames, ends};
     if (!lock_enter(&cacheless_lock)) {
         path_write_new(tape, path, frames, trace.count); /* a fork holds the heap */
@@ -213,7 +205,7 @@ static SLOW void scripts_write(struct tape *tape, struct caller from, unsigned p
     path_write_new(tape, path, mixed, count);
 }
 
-static SLOW unsigned path_with_scripts(struct tape *tape, struct caller from, unsigned path)
+static SLOW unsigned path_with_scripts(struct tape *tape, unsigned path)
 {
     struct python_stack scripts;
     bool is_new;
@@ -222,7 +214,7 @@ static SLOW unsigned path_with_scripts(struct tape *tape, struct caller from, un
         return path;
     unsigned joined = path_with(path, python_hash(&scripts), &is_new);
     if (is_new)
-        scripts_write(tape, from, joined, &scripts);
+        scripts_write(tape, joined, &scripts);
     return joined;
 }
 
@@ -231,16 +223,13 @@ static inline unsigned path_of(struct tape *tape, struct caller from)
     unsigned path;
     if (unlikely(!path_known(tape, from, &path)))
         path = path_read(tape, from);
-    return unlikely(python_is_program()) ? path_with_scripts(tape, from, path) : path;
+    return unlikely(python_is_program()) ? path_with_scripts(tape, path) : path;
 }
 
-/* `tape` is the calling thread's, if it has one. */
-static SLOW void event_write(struct tape *tape, struct taped event)
+static SLOW void call_write(struct tape *tape, struct taped event)
 {
     struct ring_head *head = load_acquire(&ring);
-    enum ring_answer answer = tape != NULL ? tape_write(tape, &event) : RING_CROWDED;
-    if (answer == RING_CROWDED)
-        answer = event_write_common(&event);
+    enum ring_answer answer = event_write(tape, &event);
     if (answer != RING_TAKEN)
         recording_lost(head, answer == RING_GONE);
 }
@@ -267,7 +256,8 @@ void recorded_end(enum event_kind kind, void *p, size_t n, size_t align, struct 
     unsigned path = likely(tape != NULL) ? path_of(tape, from) : PATH_NONE;
     bool simple = likely(tape != NULL) && likely(align <= 1) && likely(n <= UINT32_MAX);
     if (!simple || unlikely(!tape_put(tape, kind, p, path, n)))
-        event_write(tape, (struct taped){kind, path, p, NULL, n, align});
+        call_write(tape,
+                   (struct taped){.kind = kind, .path = path, .p = p, .bytes = n, .align = align});
     thread_leaves(THREAD_RECORDS);
 }
 
@@ -280,11 +270,11 @@ void recorded_end_realloc(const void *former, void *p, size_t n, struct caller f
     struct tape *tape = tape_mine();
     unsigned path = tape != NULL ? path_of(tape, from) : PATH_NONE;
     bool moved = former != p;
-    event_write(tape, (struct taped){.kind = moved ? EVENT_REALLOC : EVENT_RESIZE,
-                                     .path = path,
-                                     .p = p,
-                                     .from = moved ? former : NULL,
-                                     .bytes = n});
+    call_write(tape, (struct taped){.kind = moved ? EVENT_REALLOC : EVENT_RESIZE,
+                                    .path = path,
+                                    .p = p,
+                                    .from = moved ? former : NULL,
+                                    .bytes = n});
     thread_leaves(THREAD_RECORDS);
 }
 
@@ -298,6 +288,6 @@ SLOW void recorded_free(const void *p)
     thread_enters(THREAD_RECORDS);
     struct tape *tape = tape_mine();
     if (unlikely(tape == NULL) || unlikely(!tape_put(tape, EVENT_FREE, p, PATH_NONE, 0)))
-        event_write(tape, (struct taped){.kind = EVENT_FREE, .p = p});
+        call_write(tape, (struct taped){.kind = EVENT_FREE, .p = p});
     thread_leaves(THREAD_RECORDS);
 }

@@ -15,12 +15,12 @@
 #include "life/profiling.h"
 #include "life/scavenger.h"
 #include "life/statistics.h"
+#include "os/backtrace.h"
 #include "os/os.h"
 #include "profile/guarded.h"
-#include "profile/modules.h"
+#include "profile/noted.h"
 #include "profile/python.h"
 #include "profile/rate.h"
-#include "report/backtrace.h"
 #include "report/report.h"
 
 /* The unwinder may allocate: that is not sampled. */
@@ -118,10 +118,7 @@ static void *block_take(unsigned cls)
 /* Where the calling thread is, into trace.frames; returns how many. */
 static SLOW unsigned frames_fill(struct frames trace)
 {
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    trace.present_until = (here | (os_page - 1)) + 1;
-    if (backtrace_cheap())
-        backtrace_fill(&trace);
+    backtrace_fill_cheaply(&trace);
     return trace.count;
 }
 

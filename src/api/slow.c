@@ -5,7 +5,6 @@
 
 #include "api/blocks.h"
 #include "api/door.h"
-#include "api/recorded.h"
 #include "api/sampled.h"
 #include "back/huge.h"
 #include "back/reserve.h"

@@ -44,11 +44,31 @@ void slow_free_aligned_sized(void *p, size_t align, size_t size);
 /* Bytes of a page, as the kernel says. */
 size_t page_size(void);
 
+/* ---- recorded calls ----
+ *
+ * While the program is recorded (life/recording.h), malloc and free are closed, so each call takes
+ * the slow path: it is served as without a recording, and an event is written to the thread's tape
+ * (recorded.c). While nothing is recorded, nothing of this costs malloc or free an instruction
+ * where these take the fast path. */
+
+/* Whether this call is to be recorded, which then ends with recorded_end. False also where it is
+ * part of one that is. */
+bool recorded_begin(void);
+
+/* What was done. Preserves errno. */
+void recorded_end(enum event_kind kind, void *p, size_t n, size_t align, struct caller from);
+
+/* realloc of `former` became p; null where it failed. */
+void recorded_end_realloc(const void *former, void *p, size_t n, struct caller from);
+
+/* A free, which needs no begin and no end: p is about to be freed. */
+void recorded_free(const void *p);
+
 /* ---- calls with a name ----
  *
- * Calls of malloc and its relatives to which the program gives a name, for heap profiles (sites.c).
- * Their fast bodies are those without a name. The slow path gets the name by a variable of the
- * thread, and only while a profile is on: nothing else costs an instruction more. */
+ * Calls of malloc and its relatives to which the program gives a name, for heap profiles
+ * (malloc.c). Their fast bodies are those without a name. The slow path gets the name by a variable
+ * of the thread, and only while a profile is on: nothing else costs an instruction more. */
 
 /* A name is a string; or this one, which stands for "token NUMBER". Null is no name. */
 extern const char by_token[] HIDDEN;

@@ -15,7 +15,6 @@
 #ifndef HAKMEM_BACK_MAP_H
 #define HAKMEM_BACK_MAP_H
 
-#include "base/asm.h"
 #include "base/atomic.h"
 #include "base/defs.h"
 

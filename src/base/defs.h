@@ -91,8 +91,8 @@ static inline unsigned longest_run(uint64_t set)
     return length;
 }
 
-/* Random numbers: SplitMix64 of Steele, Lea and Flood, 2014. A state grows by MIXED_STEP for each
- * number, and the number is the state, mixed. */
+/* Random numbers, and hashes: SplitMix64 of Steele, Lea and Flood, 2014. A state grows by
+ * MIXED_STEP for each number, and the number is the state, mixed. */
 #define MIXED_STEP 0x9e3779b97f4a7c15u /* 2^64 / the golden ratio: steps that never repeat */
 
 static inline uint64_t mixed(uint64_t x)
@@ -105,7 +105,7 @@ static inline uint64_t mixed(uint64_t x)
 /* ---- assertions ----
  *
  * Conditions that debug builds check. HAKMEM_ASSERT turns them on, together with the
- * ranks and holders of locks (os/rank.h); CMake sets it for Debug builds and for libhakmem-debug.
+ * ranks and holders of locks (os/lock.h); CMake sets it for Debug builds and for libhakmem-debug.
  * (It is not NDEBUG, because tests are compiled without NDEBUG against a release library, and a
  * lock must have one size on both sides.) A release build only compiles them. */
 

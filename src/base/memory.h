@@ -4,7 +4,7 @@
 #ifndef HAKMEM_BASE_MEMORY_H
 #define HAKMEM_BASE_MEMORY_H
 
-#include "base/asm.h"
+#include "base/atomic.h"
 
 typedef uint64_t copied_word __attribute__((may_alias));
 typedef uint64_t copied_pair __attribute__((vector_size(16), may_alias, aligned(8)));
@@ -27,6 +27,13 @@ FAST void words_move(void *to, const void *from, size_t n)
     }
     if (f < end)
         *t = *f;
+}
+
+/* Words that other threads may read or write meanwhile: each was right at some time. */
+FAST void words_copy_shared(void *to, const void *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        store_relaxed((copied_word *)to + i, load_relaxed((const copied_word *)from + i));
 }
 
 FAST void words_fill(void *p, uint64_t value, size_t n)
@@ -61,6 +68,30 @@ FAST void bytes_copy(char *to, const char *from, size_t n)
         to[i] = from[i];
         FORGET(to);
     }
+}
+
+/* A hash of so many bytes, at any address. By two words at a time, as a multiplication waits for
+ * the one before it. */
+static inline uint64_t bytes_hash(uint64_t hash, const void *start, size_t bytes)
+{
+    typedef uint64_t any_word __attribute__((may_alias, aligned(1)));
+    const size_t word = sizeof(any_word);
+    const char *at = start;
+    uint64_t a = hash, b = bytes;
+    size_t i = 0;
+    for (; i + 2 * word <= bytes; i += 2 * word) {
+        a = (a ^ *(const any_word *)(at + i)) * MIXED_STEP;
+        b = (b ^ *(const any_word *)(at + i + word)) * MIXED_STEP;
+        a ^= a >> 32;
+        b ^= b >> 32;
+    }
+    for (; i + word <= bytes; i += word)
+        a = (a ^ *(const any_word *)(at + i)) * MIXED_STEP;
+    if (i < bytes && bytes >= word)
+        b = (b ^ *(const any_word *)(at + bytes - word)) * MIXED_STEP;
+    for (; i < bytes && bytes < word; i++)
+        a = (a ^ (unsigned char)at[i]) * MIXED_STEP;
+    return mixed(a + b * MIXED_STEP);
 }
 
 /* Whether it holds zeroes. `size` is a multiple of 16, as p is. */

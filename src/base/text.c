@@ -50,8 +50,6 @@ static void add_digits(struct text *t, uint64_t n, unsigned base, char pad, size
         text_add_char(t, digits[--count]);
 }
 
-void text_add_number(struct text *t, uint64_t n) { add_digits(t, n, 10, ' ', 0); }
-
 static void add_column(struct text *t, const char *words, bool left, size_t width)
 {
     size_t length = text_length(words);
@@ -119,7 +117,7 @@ void text_add_path(struct text *t, const char *from, uint64_t process)
 {
     for (const char *c = from; *c != '\0'; c++) {
         if (c[0] == '%' && c[1] == 'p')
-            text_add_number(t, process);
+            text_write(t, "%lu", process);
         else
             text_add_char(t, *c);
         c += c[0] == '%' && (c[1] == 'p' || c[1] == '%');

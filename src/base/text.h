@@ -3,7 +3,7 @@
 #ifndef HAKMEM_BASE_TEXT_H
 #define HAKMEM_BASE_TEXT_H
 
-#include "base/asm.h"
+#include "base/atomic.h"
 #include "base/defs.h"
 
 struct text {
@@ -18,8 +18,6 @@ void text_add(struct text *t, const char *words);
 /* Words from outside of hakmem (a name, a path), `most` bytes of them: what would break the line or
  * play with a terminal becomes a question mark. */
 void text_add_foreign(struct text *t, const char *words, size_t most);
-
-void text_add_number(struct text *t, uint64_t n);
 
 /* Words and values, as printf would write them: %s, of what is hakmem's own; %.*s, of what is not,
  * as text_add_foreign does; %u and %x, with l or z for 64 bits, # for 0x; widths, with 0 for zeroes

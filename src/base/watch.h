@@ -112,7 +112,7 @@ struct watch_counters {
  * of its block, null while the sample is unused, its site, the bytes that were requested, those of
  * the block, and how many blocks it stands for, a floating-point number. `site_buckets` is where
  * the number of the first buckets is. `lines` is where the address of the first script line is
- * (profile/script_lines.h), a list, or null. After its line_size bytes follow the names: a
+ * (profile/noted.h), a list, or null. After its line_size bytes follow the names: a
  * function's and a file's, whose bytes are numbers of 32 bits, as the line is. Its frames have its
  * address. */
 struct watch_profile {
@@ -133,7 +133,7 @@ struct watch_profile {
     uint32_t tally_pad;
 };
 
-/* Marks (profile/marks.h): how often one was set, when it was last (ns of CLOCK_MONOTONIC), what
+/* Marks (profile/samples.h): how often one was set, when it was last (ns of CLOCK_MONOTONIC), what
  * was in use then (an estimate; 0 without a profile), and its name. A count of 0: none. */
 #define MARKS_MOST 64
 #define MARK_NAME 40 /* bytes, with a zero at the end */

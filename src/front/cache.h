@@ -27,7 +27,7 @@
 #define HAKMEM_FRONT_CACHE_H
 
 #include "back/map.h"
-#include "base/asm.h"
+#include "base/atomic.h"
 #include "base/defs.h"
 #include "base/policy.h"
 #include "heap/classes.h"
@@ -93,7 +93,7 @@ struct sampler {
     uint64_t drawn[(CLASSES + 63) / 64]; /* classes whose next sample is known, by bits */
     uint32_t gaps[BIN_FIRST + CLASSES];
     void *ahead[AHEAD_CLASSES][AHEAD_MOST + 1]; /* the mark, and blocks */
-    struct tape tape;                           /* for a recording (api/recorded.h) */
+    struct tape tape;                           /* for a recording (api/recorded.c) */
 };
 
 struct cache {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "back/meta.h"
-#include "base/asm.h"
+#include "base/atomic.h"
 #include "base/memory.h"
 #include "base/policy.h"
 #include "base/watch.h"

@@ -6,7 +6,7 @@
 #include "heap/shards.h"
 #include "heap/transfer.h"
 #include "os/lock.h"
-#include "os/self.h"
+#include "os/os.h"
 
 /* Whether p lies in the stack. Its owner may push and pop meanwhile, but not p: that is in
  * a stack or with the caller. */

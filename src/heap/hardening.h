@@ -3,7 +3,6 @@
 #ifndef HAKMEM_HEAP_HARDENING_H
 #define HAKMEM_HEAP_HARDENING_H
 
-#include "base/asm.h"
 #include "base/atomic.h"
 #include "base/defs.h"
 #include "base/misuse.h"

@@ -7,14 +7,13 @@
 #include "front/closing.h"
 #include "front/registry.h"
 #include "heap/shards.h"
+#include "os/backtrace.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "os/self.h"
 #include "profile/guarded.h"
 #include "profile/rate.h"
 #include "profile/samples.h"
 #include "record/ring.h"
-#include "report/backtrace.h"
 #include "report/report.h"
 
 /* Forks that hold the heap for long are waited for so many times. */
@@ -136,10 +135,8 @@ static COLD void first_thread_ends(void *with)
     uintptr_t frames[CALLERS_MOST];
     struct frames trace = {.most = CALLERS_MOST, .frames = frames};
     (void)with;
-    if (!backtrace_cheap())
-        return;
     thread_enters(THREAD_SAMPLES);
-    backtrace_fill(&trace);
+    backtrace_fill_cheaply(&trace);
     thread_leaves(THREAD_SAMPLES);
     bool exits = false;
     for (unsigned i = 0; i < trace.count; i++)

@@ -10,8 +10,7 @@
 #include "life/profiling.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "os/self.h"
-#include "profile/marks.h"
+#include "profile/samples.h"
 #include "record/paths.h"
 
 /* Milliseconds that a process waits at its end for the recorder to read which files it had in
@@ -130,7 +129,8 @@ COLD void recording_begin(void)
 static void write_line(struct tape *tape, const struct text *t)
 {
     uintptr_t words[PACKED_WORDS];
-    tape_write_path(tape, PATH_NONE, words, tape_pack(t->start, t->used, words));
+    unsigned count = tape_pack(t->start, t->used, words);
+    tape_write(tape, &(struct taped){.kind = EVENT_PATH, .bytes = count, .frames = words});
 }
 
 static void write_mark(const char *name)

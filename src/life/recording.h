@@ -30,7 +30,7 @@ void recording_fork_child(void);
 /* The calling thread, which has this cache, ends. */
 void recording_thread_ends(struct cache *cache);
 
-/* Counts a mark (profile/marks.h), and writes it into a recording. Nothing happens while a fork
+/* Counts a mark (profile/samples.h), and writes it into a recording. Nothing happens while a fork
  * holds the locks. Locks of the slow path must not be held. */
 void recording_mark(const char *name);
 

@@ -11,7 +11,6 @@
 #include "front/adapt.h"
 #include "life/limits.h"
 #include "os/os.h"
-#include "os/self.h"
 #include "sheet/own.h"
 
 static bool at_work; /* atomic: one thread writes at a time */

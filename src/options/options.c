@@ -145,6 +145,8 @@ static const struct unit {
 };
 #define UNITS (sizeof units / sizeof units[0])
 
+static bool is_number(const struct option *option) { return option->type <= OPTION_COUNT; }
+
 static const struct unit *unit_find(enum option_type type, struct words name)
 {
     for (size_t i = 0; i < UNITS; i++)
@@ -153,21 +155,11 @@ static const struct unit *unit_find(enum option_type type, struct words name)
     return NULL;
 }
 
-static char *path_of(const struct option *option)
-{
-    switch (option - options) {
-    case OPTION_NUMBER_stats_file:
-        return stats_path;
-    case OPTION_NUMBER_record:
-        return record_path;
-    default:
-        return profile_path;
-    }
-}
-
 static bool path_read(const struct option *option, struct words words, size_t *value)
 {
-    char *path = path_of(option);
+    char *path = option == &options[OPTION_NUMBER_stats_file] ? stats_path
+                 : option == &options[OPTION_NUMBER_record]   ? record_path
+                                                              : profile_path;
     if (words.length >= PATH_OPTION_MOST)
         return false;
     bytes_copy(path, words.start, words.length);
@@ -183,7 +175,7 @@ static bool value_read(const struct option *option, struct words words, size_t *
     const struct unit *unit = NULL;
     if (type == OPTION_PATH)
         return path_read(option, words, value);
-    if (type >= OPTION_SWITCH) {
+    if (!is_number(option)) {
         unit = unit_find(type, words);
         if (unit != NULL)
             *value = unit->value;
@@ -217,28 +209,27 @@ static bool option_set(const struct option *option, struct words words)
     return true;
 }
 
+/* Whether the option's value may be written by it, of a number as so many of them. */
+static bool unit_fits(const struct unit *unit, const struct option *option, size_t value)
+{
+    return unit->type == option->type &&
+           (is_number(option) ? value != 0 && value % unit->value == 0 : unit->value == value);
+}
+
 /* As it may be given, in the largest unit that is exact: "512K", "on", "auto". */
 static void option_add_value(struct text *t, const struct option *option, size_t value)
 {
-    if (value == AUTO) {
+    size_t i = 0;
+    while (i < UNITS && !unit_fits(&units[i], option, value))
+        i++;
+    if (value == AUTO)
         text_add(t, "auto");
-        return;
-    }
-    if (option->type >= OPTION_SWITCH) {
-        for (size_t i = 0; i < UNITS; i++)
-            if (units[i].type == option->type && units[i].value == value) {
-                text_add(t, units[i].name);
-                return;
-            }
-    }
-    const struct unit *unit = NULL;
-    if (option->type == OPTION_BYTES && value != 0)
-        for (size_t i = 0; i < UNITS && unit == NULL; i++)
-            if (units[i].type == OPTION_BYTES && value % units[i].value == 0)
-                unit = &units[i];
-    text_add_number(t, unit != NULL ? value / unit->value : value);
-    if (unit != NULL)
-        text_add(t, unit->name);
+    else if (i == UNITS)
+        text_write(t, "%zu", value);
+    else if (is_number(option))
+        text_write(t, "%zu%s", value / units[i].value, units[i].name);
+    else
+        text_add(t, units[i].name);
 }
 
 /* ---- where options come from ----
@@ -280,64 +271,57 @@ static void add_words(struct text *t, struct words words, size_t most)
 
 static struct words words_of(const char *text) { return (struct words){text, text_length(text)}; }
 
-struct complaint {
-    char line[768];
-    struct text text;
-};
-
-/* Null when there were as many as a user wants to read. */
-static struct text *complaint_begin(struct complaint *c, const struct source *from)
+/* Unless there were as many as a user wants to read. */
+COLD static void complain(const struct source *from, const struct text *what)
 {
-    struct text *t = &c->text;
+    char line[768];
     if (silent || complaints >= COMPLAINTS_MOST)
-        return NULL;
+        return;
     complaints++;
-    *t = text_of(c->line, sizeof c->line, "hakmem: ");
-    add_words(t, words_of(from->file == NULL ? "environment" : from->file), PATH_SHOWN);
+    struct text t = text_of(line, sizeof line, "hakmem: ");
+    add_words(&t, words_of(from->file == NULL ? "environment" : from->file), PATH_SHOWN);
     if (from->line != 0)
-        text_write(t, ":%u", from->line);
-    text_add(t, ": ");
+        text_write(&t, ":%u", from->line);
+    text_write(&t, ": %s\n", what->start);
+    os_print_error(t.start, t.used);
+}
+
+/* What is said, at most. */
+#define WHAT_MOST 448
+
+/* As it is given there. */
+static struct text text_of_name(char what[WHAT_MOST], const struct source *from, struct words name)
+{
+    struct text t = text_of(what, WHAT_MOST, "%s", from->file == NULL ? PREFIX : "");
+    add_words(&t, name, 40);
     return t;
 }
 
-static void complaint_end(struct text *t)
+/* In the environment in capitals. */
+static void add_nearest(struct text *t, const struct source *from, const char *nearest)
 {
-    text_add(t, "\n");
-    os_print_error(t->start, t->used);
-}
-
-COLD static void complaint_name(struct text *t, const struct source *from, struct words name)
-{
-    text_add(t, from->file == NULL ? PREFIX : "");
-    add_words(t, name, 40);
-}
-
-COLD static void complain_of_name(const struct source *from, struct words name)
-{
-    struct complaint c;
-    struct text *t = complaint_begin(&c, from);
-    if (t == NULL)
-        return;
-    complaint_name(t, from, name);
-    const char *instead = option_gone(name);
-    if (instead != NULL) {
-        text_write(t, ": there is no such option any more: %s", instead);
-        complaint_end(t);
-        return;
-    }
-    text_add(t, ": there is no such option");
-    const struct option *near = option_nearest(name);
-    const char *nearest = near != NULL ? near->name : "";
-    if (from->file == NULL && name_resembles(name, FILE_NAME))
-        nearest = FILE_NAME;
-    if (*nearest != '\0')
-        text_add(t, from->file == NULL ? "; the nearest is " PREFIX : "; the nearest is ");
+    text_write(t, "; the nearest is %s", from->file == NULL ? PREFIX : "");
     for (; *nearest != '\0'; nearest++) {
         bool capital = from->file == NULL && *nearest >= 'a' && *nearest <= 'z';
         char letter = (char)(capital ? *nearest - 'a' + 'A' : *nearest);
         text_write(t, "%.*s", 1, &letter);
     }
-    complaint_end(t);
+}
+
+COLD static void complain_of_name(const struct source *from, struct words name)
+{
+    char what[WHAT_MOST];
+    struct text t = text_of_name(what, from, name);
+    const char *instead = option_gone(name);
+    const struct option *near = option_nearest(name);
+    text_add(&t, ": there is no such option");
+    if (instead != NULL)
+        text_write(&t, " any more: %s", instead);
+    else if (from->file == NULL && name_resembles(name, FILE_NAME))
+        add_nearest(&t, from, FILE_NAME);
+    else if (near != NULL)
+        add_nearest(&t, from, near->name);
+    complain(from, &t);
 }
 
 COLD static void complain_of_value(const struct source *from, struct words name, struct words value,
@@ -348,56 +332,48 @@ COLD static void complain_of_value(const struct source *from, struct words name,
         [OPTION_SWITCH] = "on or off",   [OPTION_PRESET] = "none or hardened",
         [OPTION_WHEN] = "exit or off",   [OPTION_PATH] = "a path of less than 1024 bytes",
     };
-    struct complaint c;
-    struct text *t = complaint_begin(&c, from);
-    if (t == NULL)
-        return;
-    complaint_name(t, from, name);
-    text_add(t, "=");
-    add_words(t, value, 40);
-    text_add(t, ": expected ");
-    bool numbers = option->type <= OPTION_COUNT;
+    char what[WHAT_MOST];
+    struct text t = text_of_name(what, from, name);
+    text_add(&t, "=");
+    add_words(&t, value, 40);
+    text_add(&t, ": expected ");
     if (option_may_be_auto(option))
-        text_add(t, numbers ? "auto or " : "auto, ");
-    text_add(t, kinds[option->type]);
-    if (numbers) {
-        option_add_value(t, option, option->least);
-        text_add(t, " to ");
-        option_add_value(t, option, option->most);
-        text_add(t, option->type == OPTION_BYTES ? " (in bytes, or with K, M or G)" : "");
+        text_add(&t, is_number(option) ? "auto or " : "auto, ");
+    text_add(&t, kinds[option->type]);
+    if (is_number(option)) {
+        option_add_value(&t, option, option->least);
+        text_add(&t, " to ");
+        option_add_value(&t, option, option->most);
+        text_add(&t, option->type == OPTION_BYTES ? " (in bytes, or with K, M or G)" : "");
     }
     size_t now = option_value(option);
-    text_add(t, now == option->value ? "; the default stays, " : "; what was set before stays, ");
-    option_add_value(t, option, now);
-    complaint_end(t);
+    text_add(&t, now == option->value ? "; the default stays, " : "; what was set before stays, ");
+    option_add_value(&t, option, now);
+    complain(from, &t);
 }
 
-COLD static void complain_of_line(const struct source *from, struct words line, const char *what)
+COLD static void complain_of_line(const struct source *from, struct words line, const char *wrong)
 {
-    struct complaint c;
-    struct text *t = complaint_begin(&c, from);
-    if (t == NULL)
-        return;
-    add_words(t, line, 40);
-    text_add(t, what);
-    complaint_end(t);
+    char what[WHAT_MOST];
+    struct text t;
+    text_init(&t, what, sizeof what);
+    add_words(&t, line, 40);
+    text_add(&t, wrong);
+    complain(from, &t);
 }
 
 COLD static void complain_of_file(const struct source *from, const char *path, int error)
 {
-    struct complaint c;
-    struct text *t = complaint_begin(&c, from);
-    if (t == NULL)
-        return;
+    char what[WHAT_MOST];
+    struct text t = text_of(what, sizeof what, "%s", from->file == NULL ? FILE_VARIABLE "=" : "");
     if (from->file == NULL) {
-        text_add(t, FILE_VARIABLE "=");
-        add_words(t, words_of(path), PATH_SHOWN);
-        text_add(t, ": ");
+        add_words(&t, words_of(path), PATH_SHOWN);
+        text_add(&t, ": ");
     }
-    text_add(t, "cannot be read: ");
-    text_add_error(t, error);
-    text_add(t, "; nothing more is taken from it");
-    complaint_end(t);
+    text_add(&t, "cannot be read: ");
+    text_add_error(&t, error);
+    text_add(&t, "; nothing more is taken from it");
+    complain(from, &t);
 }
 
 /* ---- one option ---- */

@@ -7,7 +7,7 @@
 #ifndef HAKMEM_OS_CALLS_H
 #define HAKMEM_OS_CALLS_H
 
-#include "base/asm.h"
+#include "base/atomic.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>

@@ -6,8 +6,6 @@
 
 #include <time.h>
 
-#include "base/atomic.h"
-#include "base/text.h"
 #include "os/calls.h"
 #include "os/symbols.h"
 
@@ -36,28 +34,17 @@ void clock_start(uintptr_t functions)
 }
 #else
 
-static const ElfW(Dyn) * dynamic_of(const char *image)
-{
-    const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)image;
-    const ElfW(Phdr) *parts = (const ElfW(Phdr) *)(image + head->e_phoff);
-    for (unsigned i = 0; i < head->e_phnum; i++)
-        if (parts[i].p_type == PT_DYNAMIC)
-            return (const ElfW(Dyn) *)(image + parts[i].p_offset);
-    return NULL;
-}
-
 void clock_start(uintptr_t functions)
 {
-    const ElfW(Dyn) *dynamic = functions != 0 ? dynamic_of((const char *)functions) : NULL;
-    if (dynamic == NULL)
+    const ElfW(Ehdr) *head = (const ElfW(Ehdr) *)functions;
+    if (head == NULL)
         return;
-    const struct symbols symbols = symbols_of(functions, dynamic);
-    size_t count = symbols.table != NULL && symbols.names != NULL ? symbols_count(&symbols) : 0;
-    for (size_t i = 0; i < count; i++) {
-        const ElfW(Sym) *symbol = &symbols.table[i];
-        if (symbol->st_value != 0 && text_same(symbols.names + symbol->st_name, NAME))
-            clock_read = (clock_function *)(functions + symbol->st_value);
-    }
+    const ElfW(Phdr) *parts = (const ElfW(Phdr) *)(functions + head->e_phoff);
+    const struct symbols symbols =
+        symbols_of(functions, dynamic_of(functions, parts, head->e_phnum));
+    clock_function *found = (clock_function *)symbols_function(&symbols, NAME);
+    if (found != NULL)
+        clock_read = found;
 }
 #endif
 

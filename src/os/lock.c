@@ -3,7 +3,6 @@
 #include "base/atomic.h"
 #include "base/text.h"
 #include "os/os.h"
-#include "os/self.h"
 
 /* The first of its section to be linked: what follows begins with a page. */
 static char fork_page[0] __attribute__((used, section("hakmem_fork"), aligned(4096)));

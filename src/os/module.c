@@ -1,9 +1,6 @@
-#define _GNU_SOURCE /* _dl_find_object */
+#define _GNU_SOURCE /* dl_iterate_phdr, _dl_find_object */
 #include "os/module.h"
 
-#include <link.h>
-
-#include "base/text.h"
 #include "os/os.h"
 #include "os/symbols.h"
 
@@ -150,4 +147,98 @@ const void *module_symbol(const struct module *module, const char *name, size_t 
         return NULL;
     *bytes = symbol->st_size;
     return (const void *)(module->base + symbol->st_value);
+}
+
+/* ---- names of addresses and functions ---- */
+
+#define NAME_MOST 120 /* bytes of a name that are shown */
+#define PATH_MOST 240
+
+struct search {
+    uintptr_t address;
+    bool found;
+    uintptr_t base;      /* of the module */
+    const char *module;  /* its path; empty for the program */
+    const char *symbol;  /* null if none is exported there */
+    uintptr_t symbol_at; /* its address */
+};
+
+static struct symbols symbols_of_loaded(const struct dl_phdr_info *info)
+{
+    return symbols_of(info->dlpi_addr,
+                      dynamic_of(info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum));
+}
+
+static void find_symbol(struct search *search, const struct symbols *s)
+{
+    size_t count = symbols_count(s);
+    for (size_t i = 0; i < count; i++) {
+        const ElfW(Sym) *symbol = &s->table[i];
+        uintptr_t start = s->base + symbol->st_value;
+        unsigned type = symbol->st_info & 0xf;
+        if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT) ||
+            search->address - start >= symbol->st_size)
+            continue;
+        search->symbol = s->names + symbol->st_name;
+        search->symbol_at = start;
+        return;
+    }
+}
+
+static int find_in_module(struct dl_phdr_info *info, size_t bytes, void *argument)
+{
+    (void)bytes;
+    struct search *search = argument;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && search->address - start < part->p_memsz)
+            search->found = true;
+    }
+    if (!search->found)
+        return 0;
+    search->base = info->dlpi_addr;
+    search->module = info->dlpi_name;
+    const struct symbols s = symbols_of_loaded(info);
+    find_symbol(search, &s);
+    return 1;
+}
+
+/* Finds what dladdr would find, without the lock that dlopen holds while constructors run. */
+bool module_add_name(struct text *text, uintptr_t address)
+{
+    struct search search = {.address = address};
+    char program[PATH_MOST + 1];
+    dl_iterate_phdr(find_in_module, &search);
+    if (!search.found)
+        return false;
+    if (search.symbol != NULL)
+        text_write(text, " %.*s+%#lx", NAME_MOST, search.symbol, address - search.symbol_at);
+    if (search.module == NULL || search.module[0] == '\0') {
+        os_program_path(program, sizeof program);
+        search.module = program;
+    }
+    text_write(text, " (%.*s+%#lx)", PATH_MOST, search.module, address - search.base);
+    return true;
+}
+
+struct wanted {
+    const char *name;
+    void *found;
+};
+
+static int find_function(struct dl_phdr_info *info, size_t bytes, void *argument)
+{
+    (void)bytes;
+    struct wanted *wanted = argument;
+    const struct symbols s = symbols_of_loaded(info);
+    wanted->found = symbols_function(&s, wanted->name);
+    return wanted->found != NULL;
+}
+
+void *module_function(const char *name)
+{
+    struct wanted wanted = {name, NULL};
+    dl_iterate_phdr(find_function, &wanted);
+    return wanted.found;
 }

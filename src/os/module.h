@@ -1,8 +1,10 @@
-/* The module that code is in, found without a lock, and what it exports and says of itself. */
+/* Modules in memory: the one that code is in, found without a lock; what one exports and says of
+ * itself; and names for addresses. */
 #ifndef HAKMEM_OS_MODULE_H
 #define HAKMEM_OS_MODULE_H
 
 #include "base/defs.h"
+#include "base/text.h"
 
 struct module {
     uintptr_t start, end; /* where its code and data are */
@@ -37,5 +39,17 @@ bool module_part_at(const struct module *module, uintptr_t address, struct modul
 /* The address of what a module exports, a function or data, and its bytes; null where it has none
  * by this name, or no hash table in GNU's format. */
 const void *module_symbol(const struct module *module, const char *name, size_t *bytes);
+
+/* ---- names of addresses and functions, in all modules ---- */
+
+/* Adds " name+0xOFFSET (module+0xOFFSET)" for an address of code or static data in a loaded module,
+ * as far as it is known; false, and nothing, where there is no module. The name is one that the
+ * module exports; the offset in it is for addr2line. */
+bool module_add_name(struct text *text, uintptr_t address);
+
+/* The address of a function that a loaded module exports, also where the loader lets only other
+ * modules see it (RTLD_LOCAL); null if there is none. Of several, that of the module loaded first.
+ */
+void *module_function(const char *name);
 
 #endif

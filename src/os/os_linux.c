@@ -93,7 +93,7 @@ static void huge_pages_start(void)
     int file = os_open(path, &error);
     if (file < 0)
         return;
-    size_t length = os_read(file, modes, sizeof modes, &error);
+    size_t length = os_read(file, modes, sizeof modes, &error); /* one call suffices */
     os_close(file);
     for (size_t i = 0; i + 1 < length; i++)
         if (modes[i] == '[' && modes[i + 1] != 'a')
@@ -199,18 +199,6 @@ void *os_map_at(uintptr_t address, size_t length, bool *occupied)
     return NULL;
 }
 
-void *os_map_guarded(size_t length)
-{
-    char *start = map(NULL, length + 2 * os_page, PROT_NONE);
-    if (start == NULL)
-        return NULL;
-    if (!os_let_write(start + os_page, length, true)) {
-        os_unmap(start, length + 2 * os_page);
-        return NULL;
-    }
-    return start + os_page;
-}
-
 void *os_map_block(size_t length, size_t usable, size_t align, size_t *before, size_t *mapped)
 {
     if (__builtin_add_overflow(length, align + os_page, mapped))
@@ -224,6 +212,12 @@ void *os_map_block(size_t length, size_t usable, size_t align, size_t *before, s
         return block;
     os_unmap(start, *mapped);
     return NULL;
+}
+
+void *os_map_guarded(size_t length)
+{
+    size_t before, mapped;
+    return os_map_block(length, length, os_page, &before, &mapped);
 }
 
 bool os_forbid(void *start, size_t length)
@@ -388,7 +382,7 @@ static COLD uint64_t random_given(void)
     unsigned __int128 product = number + ++calls;
     if (bytes != NULL) {
         memcpy(random, bytes, sizeof random);
-        product = (product * 0x9e3779b97f4a7c15u + random[0]) * (random[1] | 1);
+        product = (product * MIXED_STEP + random[0]) * (random[1] | 1);
     }
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }

@@ -1,6 +1,6 @@
 /* Linux. */
 #define _GNU_SOURCE
-#include "os/self.h"
+#include "os/os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "os/calls.h"
+#include "os/lines.h"
 #include "os/lock.h"
-#include "os/os.h"
 
 unsigned os_process(void) { return (unsigned)CALL(SYS_getpid); }
 
@@ -49,72 +49,29 @@ int os_resident(size_t *bytes)
         file = call_open("/proc/self/statm", O_RDONLY);
     if (file < 0)
         return -file;
-    long length = call_read(file, text, sizeof text);
-    int error = length < 0 ? (int)-length : 0;
+    long length = call_read(file, text, sizeof text - 1);
     call_close(file);
-    size_t pages = 0;
-    long i = 0;
-    while (i < length && text[i] != ' ')
-        i++;
-    for (i++; i < length && text[i] >= '0' && text[i] <= '9'; i++)
-        pages = pages * 10 + (size_t)(text[i] - '0');
-    *bytes = pages * os_page;
-    return error;
+    text[length > 0 ? length : 0] = '\0';
+    const char *at;
+    number_at(text, 10, &at);
+    *bytes = number_at(at, 10, &at) * os_page;
+    return length < 0 ? (int)-length : 0;
 }
 
 /* ---- mappings ---- */
 
-/* Reads the list of mappings a character at a time. */
-struct list_reader {
-    int file;
-    long got, next;
-    char part[512];
-};
-
-/* -1 at the end. */
-static int next_char(struct list_reader *r)
-{
-    if (r->next == r->got) {
-        do
-            r->got = call_read(r->file, r->part, sizeof r->part);
-        while (r->got == -EINTR);
-        r->next = 0;
-        if (r->got <= 0) {
-            r->got = 0;
-            return -1;
-        }
-    }
-    return (unsigned char)r->part[r->next++];
-}
-
-/* The number up to the next character that is no digit of it, which is read too. */
-static int next_hex(struct list_reader *r, uintptr_t *number)
-{
-    *number = 0;
-    for (;;) {
-        int c = next_char(r);
-        if (c >= '0' && c <= '9')
-            *number = *number * 16 + (uintptr_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            *number = *number * 16 + (uintptr_t)(c - 'a' + 10);
-        else
-            return c;
-    }
-}
-
-/* The rest of a line: its rights and its name. Offset, device and inode in between are of no
- * use in a report. */
+/* Of what follows the addresses in a line its rights and its name. Offset, device and inode in
+ * between are of no use in a report. */
 #define FIELD_RIGHTS 0
 #define FIELD_NAME 4
 
-static int next_rest(struct list_reader *r, char *line, size_t room)
+static void copy_rest(const char *from, char *line, size_t room)
 {
     unsigned field = FIELD_RIGHTS;
     size_t used = 0;
     bool space = false;
-    int c;
-    while ((c = next_char(r)) >= 0 && c != '\n') {
-        if (c == ' ' && (field < FIELD_NAME || space)) {
+    for (; *from != '\0'; from++) {
+        if (*from == ' ' && (field < FIELD_NAME || space)) {
             field += !space;
             space = true;
             continue;
@@ -122,32 +79,31 @@ static int next_rest(struct list_reader *r, char *line, size_t room)
         if ((field == FIELD_RIGHTS || field == FIELD_NAME) && used + 2 < room) {
             if (space)
                 line[used++] = ' ';
-            line[used++] = (char)c;
+            line[used++] = *from;
         }
         space = false;
     }
     line[used] = '\0';
-    return c;
 }
 
 COLD enum os_mapped os_mapping(const void *p, char *line, size_t room)
 {
-    struct list_reader r = {.file = call_open("/proc/self/maps", O_RDONLY)};
+    char text[1152];
+    struct lines lines = {
+        .file = call_open("/proc/self/maps", O_RDONLY), .text = text, .room = sizeof text};
     line[0] = '\0';
-    if (r.file < 0)
+    if (lines.file < 0)
         return OS_MAPPED_UNKNOWN;
     enum os_mapped mapped = OS_NOT_MAPPED;
-    for (int c = 0; c >= 0 && mapped == OS_NOT_MAPPED;) {
-        uintptr_t start, end;
-        c = next_hex(&r, &start);
-        if (c >= 0)
-            c = next_hex(&r, &end);
-        if (c >= 0)
-            c = next_rest(&r, line, room);
-        if (c >= 0 && (uintptr_t)p - start < end - start)
+    for (const char *at; mapped == OS_NOT_MAPPED && (at = line_next(&lines)) != NULL;) {
+        uintptr_t start = number_at(at, 16, &at);
+        uintptr_t end = number_at(at + (*at != '\0'), 16, &at);
+        if ((uintptr_t)p - start < end - start) {
+            copy_rest(at + (*at != '\0'), line, room);
             mapped = OS_MAPPED;
+        }
     }
-    call_close(r.file);
+    call_close(lines.file);
     return mapped;
 }
 

@@ -154,14 +154,19 @@ COLD enum misuse guarded_look(const void *p)
     return load_acquire(&place->state) == USED ? MISUSE_NONE : MISUSE_FREE;
 }
 
-COLD enum misuse guarded_give(void *p, const struct guarded_call *by)
+/* MISUSE_NONE: p is a block in use, and its place the caller's. */
+static enum misuse block_claim(const void *p)
 {
     enum misuse what = guarded_look(p);
+    return what == MISUSE_NONE && !place_claim(place_of(p), USED) ? MISUSE_FREE : what;
+}
+
+COLD enum misuse guarded_give(void *p, const struct guarded_call *by)
+{
     struct place *place = place_of(p);
-    if (what == MISUSE_NONE && load_relaxed(&place->block.maker) != MAKER_MALLOC)
+    if (guarded_look(p) == MISUSE_NONE && load_relaxed(&place->block.maker) != MAKER_MALLOC)
         return MISUSE_FUNCTION;
-    if (what == MISUSE_NONE && !place_claim(place, USED))
-        what = MISUSE_FREE; /* another thread was first */
+    enum misuse what = block_claim(p);
     if (what != MISUSE_NONE)
         return what;
     struct guarded_block *block = &place->block;
@@ -178,10 +183,8 @@ COLD enum misuse guarded_give(void *p, const struct guarded_call *by)
 
 COLD enum misuse guarded_shrink(const void *p, size_t n)
 {
-    enum misuse what = guarded_look(p);
     struct place *place = place_of(p);
-    if (what == MISUSE_NONE && !place_claim(place, USED))
-        what = MISUSE_FREE; /* another thread frees it */
+    enum misuse what = block_claim(p);
     if (what != MISUSE_NONE)
         return what;
     char *page = page_of((size_t)(place - places));

@@ -10,11 +10,11 @@
 #include "profile/python.h"
 
 #include "base/atomic.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "os/module.h"
+#include "profile/noted.h"
 #include "profile/peek.h"
 #include "profile/python_layouts.h"
-#include "profile/script_lines.h"
 
 static struct interpreter {
     uintptr_t start, end;    /* of its module */
@@ -372,37 +372,9 @@ static uintptr_t place_note(const struct place *place)
     return script_line_note(&function, &file, line);
 }
 
-#define WORD sizeof(uint64_t)
-
-static uint64_t word_at(const char *start)
-{
-    typedef uint64_t any_word __attribute__((may_alias, aligned(1)));
-    return *(const any_word *)start;
-}
-
-/* Two words at a time, as a multiplication waits for the one before it. */
-static uint64_t hash_bytes(uint64_t hash, const char *start, size_t bytes)
-{
-    uint64_t a = hash, b = bytes;
-    size_t i = 0;
-    for (; i + 2 * WORD <= bytes; i += 2 * WORD) {
-        a = (a ^ word_at(start + i)) * MIXED_STEP;
-        b = (b ^ word_at(start + i + WORD)) * MIXED_STEP;
-        a ^= a >> 32;
-        b ^= b >> 32;
-    }
-    for (; i + WORD <= bytes; i += WORD)
-        a = (a ^ word_at(start + i)) * MIXED_STEP;
-    if (i < bytes && bytes >= WORD)
-        b = (b ^ word_at(start + bytes - WORD)) * MIXED_STEP;
-    for (; i < bytes && bytes < WORD; i++)
-        a = (a ^ (unsigned char)start[i]) * MIXED_STEP;
-    return mixed(a + b * MIXED_STEP);
-}
-
 static uint64_t hash_name(uint64_t hash, const struct span *name)
 {
-    return hash_bytes(hash, name->start, name->start != NULL ? name->count * name->kind : 0);
+    return bytes_hash(hash, name->start, name->start != NULL ? name->count * name->kind : 0);
 }
 
 /* Of a table of lines, which may have thousands, its length, begin and end. Another function of the
@@ -414,9 +386,9 @@ static uint64_t hash_lines(uint64_t hash, const struct span *lines)
     size_t bytes = lines->start != NULL ? lines->count : 0;
     const char *start = lines->start;
     if (bytes <= 2 * HASHED)
-        return hash_bytes(hash, start, bytes);
-    hash = hash_bytes(hash ^ bytes, start, HASHED);
-    return hash_bytes(hash, start + bytes - HASHED, HASHED);
+        return bytes_hash(hash, start, bytes);
+    hash = bytes_hash(hash ^ bytes, start, HASHED);
+    return bytes_hash(hash, start + bytes - HASHED, HASHED);
 }
 
 /* Addresses of lines by a hash of all that tells them, so that names and tables are read once. An
@@ -497,7 +469,7 @@ static uint64_t quick_key(const struct peek *peek, const struct python_frame *fr
                         filed,
                         peek_word(peek, code + layout->code_lines),
                         peek_half(peek, code + layout->code_first)};
-    return hash_bytes(name, (const char *)words, sizeof words) | 1;
+    return bytes_hash(name, (const char *)words, sizeof words) | 1;
 }
 
 static uint64_t frame_hash(const struct peek *peek, const struct python_frame *frame)

@@ -44,8 +44,8 @@ uint64_t python_hash(const struct python_stack *stack);
 /* Whether the program is an interpreter that has begun to end: then it frees all that it can. */
 bool python_ends(void);
 
-/* Puts them where the evaluator's frames are, as addresses of script lines (script_lines.h, whose
- * caller this is): the stack as it is to be shown, at most `most`, to `frames`, which native.frames
+/* Puts them where the evaluator's frames are, as addresses of script lines (noted.h, whose caller
+ * this is): the stack as it is to be shown, at most `most`, to `frames`, which native.frames
  * may not be; how many it has. */
 unsigned python_mix(const struct python_stack *stack, const struct native_stack *native,
                     uintptr_t *frames, unsigned most);

@@ -1,97 +1,40 @@
 #include "profile/python_layouts.h"
 
+/* clang-format off */
+/* Version                3.9  3.10  3.11  3.12  3.13  3.14 */
+#define LAYOUTS(FIELD)                                          \
+    FIELD(thread_frame,       24,   24,    0,    0,   72,   72) \
+    FIELD(thread_cframe,       0,   48,   56,   56,    0,    0) \
+    FIELD(thread_status,       0,    0,    0,   24,   32,   32) \
+    FIELD(cframe_frame,        0,    0,    8,    0,    0,    0) \
+    FIELD(cframe_previous,     0,    8,   16,    8,    0,    0) \
+    FIELD(cframe_has_frame,    0,    0,    1,    1,    0,    0) \
+    FIELD(frame_code,         32,   32,   32,    0,    0,    0) \
+    FIELD(frame_previous,     24,   24,   48,    8,    8,    8) \
+    FIELD(frame_at,          104,   96,   56,   56,   56,   56) \
+    FIELD(frame_owner,         0,    0,    0,   70,   70,   74) \
+    FIELD(frame_entry,         0,    0,   68,    0,    0,    0) \
+    FIELD(code_name,         112,  112,  128,  128,  128,  128) \
+    FIELD(code_file,         104,  104,  112,  112,  112,  112) \
+    FIELD(code_first,         40,   40,   72,   68,   68,   68) \
+    FIELD(code_lines,        120,  120,  136,  136,  136,  136) \
+    FIELD(code_begin,          0,    0,  184,  192,  200,  208) \
+    FIELD(code_complete,       0,    0,  168,  176,  184,  192) \
+    FIELD(units,               1,    2,    0,    0,    0,    0) \
+    FIELD(text_ascii,         48,   48,   48,   40,   40,   40) \
+    FIELD(text_compact,       72,   72,   72,   56,   56,   56)
+/* clang-format on */
+
+#define OF_9(field, a, b, c, d, e, f) .field = (a),
+#define OF_10(field, a, b, c, d, e, f) .field = (b),
+#define OF_11(field, a, b, c, d, e, f) .field = (c),
+#define OF_12(field, a, b, c, d, e, f) .field = (d),
+#define OF_13(field, a, b, c, d, e, f) .field = (e),
+#define OF_14(field, a, b, c, d, e, f) .field = (f),
 static const struct python_layout layouts[] SELDOM = {
-    [0] = {.thread_frame = 24,
-           .frame_code = 32,
-           .frame_previous = 24,
-           .frame_at = 104,
-           .code_name = 112,
-           .code_file = 104,
-           .code_first = 40,
-           .code_lines = 120,
-           .units = 1,
-           .line_format = LINES_LNOTAB,
-           .text_ascii = 48,
-           .text_compact = 72},
-    [1] = {.thread_frame = 24,
-           .thread_cframe = 48,
-           .cframe_previous = 8,
-           .frame_code = 32,
-           .frame_previous = 24,
-           .frame_at = 96,
-           .code_name = 112,
-           .code_file = 104,
-           .code_first = 40,
-           .code_lines = 120,
-           .units = 2,
-           .line_format = LINES_RANGES,
-           .text_ascii = 48,
-           .text_compact = 72},
-    [2] = {.thread_cframe = 56,
-           .cframe_has_frame = true,
-           .cframe_frame = 8,
-           .cframe_previous = 16,
-           .frame_code = 32,
-           .frame_previous = 48,
-           .frame_at = 56,
-           .frame_entry = 68,
-           .code_name = 128,
-           .code_file = 112,
-           .code_first = 72,
-           .code_lines = 136,
-           .code_begin = 184,
-           .code_complete = 168,
-           .line_format = LINES_LOCATIONS,
-           .text_ascii = 48,
-           .text_compact = 72},
-    [3] = {.thread_cframe = 56,
-           .thread_status = 24,
-           .cframe_has_frame = true,
-           .cframe_frame = 0,
-           .cframe_previous = 8,
-           .frame_code = 0,
-           .frame_previous = 8,
-           .frame_at = 56,
-           .frame_owner = 70,
-           .code_name = 128,
-           .code_file = 112,
-           .code_first = 68,
-           .code_lines = 136,
-           .code_begin = 192,
-           .code_complete = 176,
-           .line_format = LINES_LOCATIONS,
-           .text_ascii = 40,
-           .text_compact = 56},
-    [4] = {.thread_frame = 72,
-           .thread_status = 32,
-           .frame_code = 0,
-           .frame_previous = 8,
-           .frame_at = 56,
-           .frame_owner = 70,
-           .code_name = 128,
-           .code_file = 112,
-           .code_first = 68,
-           .code_lines = 136,
-           .code_begin = 200,
-           .code_complete = 184,
-           .line_format = LINES_LOCATIONS,
-           .text_ascii = 40,
-           .text_compact = 56},
-    [5] = {.thread_frame = 72,
-           .thread_status = 32,
-           .frame_code = 0,
-           .frame_previous = 8,
-           .frame_at = 56,
-           .frame_owner = 74,
-           .code_name = 128,
-           .code_file = 112,
-           .code_first = 68,
-           .code_lines = 136,
-           .code_begin = 208,
-           .code_complete = 192,
-           .line_format = LINES_LOCATIONS,
-           .text_ascii = 40,
-           .text_compact = 56},
+    {LAYOUTS(OF_9).line_format = LINES_LNOTAB},     {LAYOUTS(OF_10).line_format = LINES_RANGES},
+    {LAYOUTS(OF_11).line_format = LINES_LOCATIONS}, {LAYOUTS(OF_12).line_format = LINES_LOCATIONS},
+    {LAYOUTS(OF_13).line_format = LINES_LOCATIONS}, {LAYOUTS(OF_14).line_format = LINES_LOCATIONS},
 };
 static_assert(sizeof layouts / sizeof *layouts == PYTHON_MINOR_LAST - PYTHON_MINOR_FIRST + 1,
               "one for each version");

@@ -4,15 +4,12 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/policy.h"
-#include "base/probe.h"
 #include "base/text.h"
-#include "base/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "profile/modules.h"
+#include "profile/noted.h"
 #include "profile/python.h"
 #include "profile/rate.h"
-#include "profile/script_lines.h"
 
 #define BUCKET_BITS_FIRST 14 /* of samples */
 #define BUCKET_BITS_MOST 26
@@ -64,20 +61,10 @@ static void *take_pages(size_t bytes)
 
 /* ---- sites ---- */
 
-static uint64_t hash_with(uint64_t hash, uint64_t more)
-{
-    hash = (hash ^ more) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 32;
-}
-
 static uint64_t hash_of(const struct origin *from, size_t name_bytes)
 {
-    uint64_t hash = from->depth;
-    for (unsigned i = 0; i < from->depth; i++)
-        hash = hash_with(hash, from->frames[i]);
-    for (size_t i = 0; i < name_bytes; i++)
-        hash = hash_with(hash, (unsigned char)from->name[i]);
-    return hash;
+    uint64_t hash = bytes_hash(0, from->frames, from->depth * sizeof *from->frames);
+    return bytes_hash(hash, from->name, name_bytes);
 }
 
 static struct site *site_make(uint64_t hash, const struct origin *from, size_t name_bytes)
@@ -154,10 +141,7 @@ bool samples_start(void)
 
 static void tally_set(struct tally *tally, struct tally now)
 {
-    __atomic_store(&tally->samples, &now.samples, __ATOMIC_RELAXED);
-    __atomic_store(&tally->blocks, &now.blocks, __ATOMIC_RELAXED);
-    __atomic_store(&tally->bytes, &now.bytes, __ATOMIC_RELAXED);
-    __atomic_store(&tally->variance, &now.variance, __ATOMIC_RELAXED);
+    words_copy_shared(tally, &now, sizeof now / sizeof(uint64_t));
 }
 
 /* What a block of so many bytes adds. */
@@ -301,12 +285,9 @@ double samples_in_use(void)
 /* Without a lock: a signal handler may ask, and each number was right at some time. */
 struct course samples_course(void)
 {
-    const struct course *from = samples_watched() ? &profile.lately : &profile.course;
     struct course copy;
-    __atomic_load(&from->most, &copy.most, __ATOMIC_RELAXED);
-    __atomic_load(&from->blocks, &copy.blocks, __ATOMIC_RELAXED);
-    __atomic_load(&from->snapped, &copy.snapped, __ATOMIC_RELAXED);
-    copy.missed = load_relaxed(&from->missed);
+    words_copy_shared(&copy, samples_watched() ? &profile.lately : &profile.course,
+                      sizeof copy / sizeof(uint64_t));
     return copy;
 }
 
@@ -320,8 +301,7 @@ static void count_blocks(double weight)
 
 static struct sample **bucket_of(const void *p)
 {
-    return &profile
-                .samples[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> (64 - profile.bucket_bits)];
+    return &profile.samples[((uintptr_t)p >> 4) * MIXED_STEP >> (64 - profile.bucket_bits)];
 }
 
 /* Four times the buckets, where there are many samples and memory for it. The old ones stay unused,
@@ -471,10 +451,59 @@ const struct site *samples_site_of(const void *p)
 }
 
 size_t samples_lost(void) { return load_relaxed(&profile.lost); }
-size_t samples_bytes(void)
+size_t samples_bytes(void) { return load_relaxed(&profile.bytes) + noted_bytes(); }
+
+/* ---- marks ---- */
+
+static struct watch_mark marks[MARKS_MOST];
+
+static bool has_name(const struct watch_mark *mark, const char *name)
 {
-    return load_relaxed(&profile.bytes) + modules_bytes() + script_lines_bytes();
+    unsigned i = 0;
+    for (; i < MARK_NAME - 1 && name[i] != '\0'; i++)
+        if (mark->name[i] != name[i])
+            return false;
+    return mark->name[i] == '\0';
 }
+
+COLD void mark_count(const char *name)
+{
+    unsigned place = 0;
+    while (place < MARKS_MOST && marks[place].count > 0 && !has_name(&marks[place], name))
+        place++;
+    if (place == MARKS_MOST)
+        return;
+    struct watch_mark *mark = &marks[place];
+    for (unsigned i = 0; mark->count == 0 && i < MARK_NAME - 1 && name[i] != '\0'; i++)
+        mark->name[i] = name[i];
+    double in_use = samples_in_use();
+    store_relaxed(&mark->time, os_nanoseconds());
+    __atomic_store(&mark->in_use, &in_use, __ATOMIC_RELAXED);
+    store_release(&mark->count, mark->count + 1);
+}
+
+bool mark_read(unsigned place, struct watch_mark *copy)
+{
+    if (place >= MARKS_MOST)
+        return false;
+    const struct watch_mark *mark = &marks[place];
+    uint64_t count = load_acquire(&mark->count);
+    if (count == 0)
+        return false;
+    copy->count = count;
+    copy->time = load_relaxed(&mark->time);
+    __atomic_load(&mark->in_use, &copy->in_use, __ATOMIC_RELAXED);
+    bytes_copy(copy->name, mark->name, MARK_NAME);
+    return true;
+}
+
+/* ---- for who looks from outside ---- */
+
+const struct watch_marks watch_marks = {
+    .bytes = sizeof watch_marks,
+    .most = MARKS_MOST,
+    .marks = marks,
+};
 
 const struct watch_profile watch_profile = {
     .bytes = sizeof watch_profile,

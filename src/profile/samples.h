@@ -1,14 +1,15 @@
 /* Sampled blocks that are in use, and the sites that allocated them: by call stack, and by the name
  * that the program gave the call, if any. Each site has three tallies, which are estimates of what
  * all blocks of the site are together. Thread safe; the caller holds a cache's lock or its like
- * (os/rank.h), and no lock of a higher rank.
+ * (os/lock.h), and no lock of a higher rank.
  *
- * Each sample passes a probe for tracers (base/probe.h): otel_memory:alloc has the block, the bytes
- * requested, and the bytes that the sample stands for; otel_memory:free has the block. */
+ * Each sample passes a probe for tracers (base/atomic.h): otel_memory:alloc has the block, the
+ * bytes requested, and the bytes that the sample stands for; otel_memory:free has the block. */
 #ifndef HAKMEM_PROFILE_SAMPLES_H
 #define HAKMEM_PROFILE_SAMPLES_H
 
-#include "base/defs.h"
+#include "base/memory.h"
+#include "base/watch.h"
 
 #define FRAMES_MOST 64
 #define SITE_NAME_MOST 200 /* bytes of a name; what is longer is cut */
@@ -114,15 +115,24 @@ static inline const char *site_name(const struct site *site)
 static inline struct tally tally_read(const struct tally *tally)
 {
     struct tally copy;
-    __atomic_load(&tally->samples, &copy.samples, __ATOMIC_RELAXED);
-    __atomic_load(&tally->blocks, &copy.blocks, __ATOMIC_RELAXED);
-    __atomic_load(&tally->bytes, &copy.bytes, __ATOMIC_RELAXED);
-    __atomic_load(&tally->variance, &copy.variance, __ATOMIC_RELAXED);
+    words_copy_shared(&copy, tally, sizeof copy / sizeof(uint64_t));
     return copy;
 }
 
-/* Samples that found no room, and bytes of memory for all this. */
+/* Samples that found no room, and bytes of memory for all this, and for what is noted (noted.h). */
 size_t samples_lost(void);
 size_t samples_bytes(void);
+
+/* ---- marks ----
+ *
+ * Moments of the program's life that have a name (hakmem_mark), with a profile or without. Of each
+ * of the first MARKS_MOST names it is known how often and when (base/watch.h). */
+
+/* Counts one more. Lock: cacheless. */
+void mark_count(const char *name);
+
+/* Copies the mark at this place, from 0 on; false where there is none. Any thread: each number was
+ * right at some time. */
+bool mark_read(unsigned place, struct watch_mark *copy);
 
 #endif

@@ -98,15 +98,13 @@ COLD void paths_read_anew(void)
 
 unsigned paths_generation(void) { return generation; }
 
-#define MIX ((uint64_t)0x9e3779b97f4a7c15)
-
-FAST uint64_t mixed_with(uint64_t h, uint64_t word)
+FAST uint64_t hashed(uint64_t hash, uint64_t word)
 {
-    h = (h ^ word) * MIX;
-    return h ^ h >> 29;
+    hash = (hash ^ word) * MIXED_STEP;
+    return hash ^ hash >> 32;
 }
 
-FAST size_t step_place(uintptr_t code) { return (size_t)(code * MIX >> (64 - STEPS_BITS)); }
+FAST size_t step_place(uintptr_t code) { return (size_t)(code * MIXED_STEP >> (64 - STEPS_BITS)); }
 
 static SLOW const struct step *step_search(uintptr_t code)
 {
@@ -146,12 +144,12 @@ static_assert(sizeof factors / sizeof *factors == PATH_WALK + 1, "one each");
 
 FAST uint64_t key_begin(uintptr_t code, size_t depth)
 {
-    return code * MIX + depth * factors[PATH_WALK];
+    return code * MIXED_STEP + depth * factors[PATH_WALK];
 }
 
 FAST uint64_t key_end(uint64_t sum)
 {
-    uint64_t key = (sum ^ sum >> 32) * MIX;
+    uint64_t key = (sum ^ sum >> 32) * MIXED_STEP;
     return key ^ key >> 29;
 }
 
@@ -190,7 +188,7 @@ FAST bool is_of(uint64_t found, uint64_t key) { return ((found ^ key) & ~FOUND_P
 
 FAST struct shape *shape_of(uintptr_t code, size_t depth)
 {
-    return &tables->shapes[(code ^ depth << 12) * MIX >> (64 - SHAPES_BITS)];
+    return &tables->shapes[(code ^ depth << 12) * MIXED_STEP >> (64 - SHAPES_BITS)];
 }
 
 static void shape_enter(struct caller from, size_t depth, const struct walked *walked, uint64_t key,
@@ -262,7 +260,7 @@ static void walk_enter(uint64_t key, unsigned path)
 
 static struct local_step *local_step_at(uintptr_t code, uintptr_t stack)
 {
-    return &tables->local_steps[mixed_with(code, stack) >> 20 & (LOCAL_STEPS - 1)];
+    return &tables->local_steps[hashed(code, stack) >> 20 & (LOCAL_STEPS - 1)];
 }
 
 static void local_step_learn(uintptr_t code, uintptr_t stack, uintptr_t length)
@@ -411,9 +409,9 @@ static uint64_t stack_key(const struct stack_read *stack, const struct stack_kep
 {
     uint64_t key = stack->modules + (kept->whole ? 2 : 3);
     for (unsigned i = 0; i < kept->inner; i++)
-        key = mixed_with(key, stack->frames[i]);
+        key = hashed(key, stack->frames[i]);
     for (unsigned i = stack->count - kept->outer; i < stack->count; i++)
-        key = mixed_with(key, stack->frames[i]);
+        key = hashed(key, stack->frames[i]);
     return key;
 }
 
@@ -500,7 +498,7 @@ unsigned path_enter(struct tape *tape, struct caller from, const struct stack_re
 unsigned path_with(unsigned path, uint64_t more, bool *is_new)
 {
     *is_new = false;
-    uint64_t key = mixed_with(mixed_with(4, path), more);
+    uint64_t key = hashed(hashed(4, path), more);
     unsigned joined = stack_find(key);
     if (joined == 0 &&
         load_relaxed(&numbers) < NUMBERS / 4 * 3) /* the others are for paths alone */

@@ -2,7 +2,6 @@
 
 #include "base/text.h"
 #include "os/os.h"
-#include "os/self.h"
 
 #include <string.h>
 
@@ -244,22 +243,16 @@ static inline uint64_t what_address(uintptr_t code)
            (code & (((uint64_t)1 << EVENT_ADDRESS_BITS) - 1));
 }
 
-/* The chunk has events up to `next`, the last one at this time. */
-static void written(struct tape *tape, const struct event *next, uint64_t now)
-{
-    tape->time = now;
-    store_release(&tape->chunk->events, (uint32_t)(next - tape->first));
-}
-
 enum ring_answer tape_write(struct tape *tape, const struct taped *event)
 {
     struct ring_head *head = load_relaxed(&ring);
     if (unlikely(head == NULL))
         return RING_GONE;
     uint64_t now = tape_now(head);
+    unsigned count = event->kind == EVENT_PATH ? (unsigned)event->bytes : 0;
     bool more = event->from != NULL || event->align > 1 || event->bytes > UINT32_MAX;
     struct event *next = NULL;
-    enum ring_answer answer = make_room(tape, head, 1 + more, now, &next);
+    enum ring_answer answer = make_room(tape, head, 1 + more + (count + 1) / 2, now, &next);
     if (answer != RING_TAKEN)
         return answer;
     if (more) {
@@ -268,26 +261,11 @@ enum ring_answer tape_write(struct tape *tape, const struct taped *event)
     }
     *next++ = (struct event){event_what(event->kind, event->p, event->path),
                              event_when(now, event->bytes)};
-    written(tape, next, now);
-    return RING_TAKEN;
-}
-
-enum ring_answer tape_write_path(struct tape *tape, unsigned path, const uintptr_t *frames,
-                                 unsigned count)
-{
-    struct ring_head *head = load_relaxed(&ring);
-    if (head == NULL)
-        return RING_GONE;
-    uint64_t now = tape_now(head);
-    unsigned events = 1 + (count + 1) / 2;
-    struct event *next = NULL;
-    enum ring_answer answer = make_room(tape, head, events, now, &next);
-    if (answer != RING_TAKEN)
-        return answer;
-    *next++ = (struct event){event_what(EVENT_PATH, NULL, path), event_when(now, count)};
     for (unsigned i = 0; i < count; i += 2)
-        *next++ = (struct event){what_address(frames[i]), i + 1 < count ? frames[i + 1] : 0};
-    written(tape, next, now);
+        *next++ = (struct event){what_address(event->frames[i]),
+                                 i + 1 < count ? event->frames[i + 1] : 0};
+    tape->time = now;
+    store_release(&tape->chunk->events, (uint32_t)(next - tape->first));
     return RING_TAKEN;
 }
 

@@ -8,7 +8,6 @@
 #ifndef HAKMEM_RECORD_RING_H
 #define HAKMEM_RECORD_RING_H
 
-#include "base/asm.h"
 #include "base/atomic.h"
 #include "base/defs.h"
 #include "os/os.h"
@@ -52,7 +51,7 @@ enum event_kind {
                       The first one's upper bits are instead of the path, the second is a word.
                        PATH_CUT: here calls are left out. Number 0 is no path: a line of text that
                        belongs to the process's mappings, 7 bytes in each address
-                       (profile/script_lines.h) */
+                       (profile/noted.h) */
 };
 #define PATH_CUT ((uintptr_t)0)
 #define EVENT_ADDRESS_BITS 44
@@ -207,21 +206,19 @@ FAST bool tape_put(struct tape *tape, enum event_kind kind, const void *p, unsig
     return true;
 }
 
-/* Of an event: a block, what was asked for, and who asked. */
+/* Of an event: a block, what was asked for, and who asked. Of EVENT_PATH the addresses, as many as
+ * `bytes` says, at most 2 * (CHUNK_EVENTS - 1). */
 struct taped {
     enum event_kind kind;
     unsigned path;
     const void *p;
     const void *from; /* of EVENT_REALLOC: the former block */
     size_t bytes, align;
+    const uintptr_t *frames;
 };
 
 /* Writes it. RING_GONE: that can't be any more. RING_CROWDED: the common tape is to be used. */
 enum ring_answer tape_write(struct tape *tape, const struct taped *event);
-
-/* Writes the addresses of a path, at most 2 * (CHUNK_EVENTS - 1). */
-enum ring_answer tape_write_path(struct tape *tape, unsigned path, const uintptr_t *frames,
-                                 unsigned count);
 
 /* Text as the addresses of a path, which have 61 bits; how many: what is beyond is left out. */
 #define PACKED 7 /* bytes in each */

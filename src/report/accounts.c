@@ -23,22 +23,29 @@
 
 /* ---- what the map names ---- */
 
-/* Where threads push and pop meanwhile, a block may be seen in two stacks. */
-static size_t minus(size_t a, size_t b) { return a > b ? a - b : 0; }
+/* Slabs of a class, with so many blocks that can be handed out, free ones of them, and pages that
+ * went back or that nobody can touch. */
+static void add_slabs(struct accounts *all, unsigned cls, size_t slabs, size_t places, size_t free,
+                      size_t absent)
+{
+    const struct size_class *c = &size_classes[cls];
+    struct class_accounts *sum = &all->classes[cls];
+    sum->slabs += slabs;
+    sum->free += free;
+    sum->taken += places - free;
+    all->stats.slabs += slabs;
+    all->slab_slices += slabs * c->slices;
+    all->stats.rest += slabs * c->slices * SLICE - places * c->size;
+    all->stats.free_in_slabs += free * c->size;
+    all->stats.returned_in_slabs += absent * os_page;
+    all->metadata_used += slabs * meta_size(slab_bytes(c));
+}
 
 static void count_slab(struct accounts *all, const struct slab *slab, unsigned bin)
 {
     const struct size_class *c = &size_classes[slab->cls];
-    struct class_accounts *sum = &all->classes[slab->cls];
-    sum->slabs++;
-    sum->free += slab->free;
-    sum->taken += slab->places - slab->free;
-    all->stats.slabs++;
-    all->slab_slices += c->slices;
-    all->stats.rest += c->slices * SLICE - (size_t)slab->places * c->size;
-    all->stats.free_in_slabs += (size_t)slab->free * c->size;
-    all->stats.returned_in_slabs += count_bits(slab->absent | guard_pages_of(slab->cls)) * os_page;
-    all->metadata_used += meta_size(slab_bytes(c));
+    add_slabs(all, slab->cls, 1, slab->places, slab->free,
+              count_bits(slab->absent | guard_pages_of(slab->cls)));
     /* What the program didn't ask for of a block of whole slices; of a free one nothing is its. */
     size_t usable = load_relaxed(&slab->usable);
     if (c->blocks == 1 && bin != BIN_WHOLE_FREE && usable != 0)
@@ -59,23 +66,12 @@ static void count_huge(struct accounts *all, const struct huge *h)
  * would keep other threads waiting. Those with free blocks are in the shards' sums. */
 static void count_slabs(struct accounts *all, unsigned cls, size_t slabs)
 {
-    const struct size_class *c = &size_classes[cls];
-    struct class_accounts *sum = &all->classes[cls];
-    size_t places = guard_places(cls), free = 0;
-    size_t absent = slabs * count_bits(guard_pages_of(cls));
+    size_t free = 0, absent = slabs * count_bits(guard_pages_of(cls));
     for (unsigned i = 0; i < shards_made(); i++) {
         free += shard_begun(i, cls)->free;
         absent += shard_begun(i, cls)->absent;
     }
-    sum->slabs += slabs;
-    sum->free += free;
-    sum->taken += slabs * places - free;
-    all->stats.slabs += slabs;
-    all->slab_slices += slabs;
-    all->stats.rest += slabs * (SLICE - places * c->size);
-    all->stats.free_in_slabs += free * c->size;
-    all->stats.returned_in_slabs += absent * os_page;
-    all->metadata_used += slabs * meta_size(slab_bytes(c));
+    add_slabs(all, cls, slabs, slabs * guard_places(cls), free, absent);
 }
 
 /* Of the slab of small blocks at an address; CLASSES where there is none. */
@@ -166,7 +162,8 @@ static void count_classes(struct accounts *all)
         uint32_t *count, capacity;
         transfer_inside(cls, &count, &capacity);
         sum->in_transfer = *count;
-        size_t in_use = minus(sum->taken, sum->cached + sum->in_transfer);
+        /* Where threads push and pop meanwhile, a block may be seen in two stacks. */
+        size_t in_use = excess(sum->taken, sum->cached + sum->in_transfer);
         if (cls >= CLASS_SLICES_FIRST)
             all->stats.large_blocks += in_use;
         else
@@ -231,8 +228,8 @@ void account(struct accounts *all)
 
     /* All that is left of superslabs and huge blocks. */
     all->stats.program =
-        minus(blocks + all->huge_mapped, all->stats.rest + all->stats.free_in_slabs +
-                                             all->stats.thread_caches + all->stats.transfer);
+        excess(blocks + all->huge_mapped, all->stats.rest + all->stats.free_in_slabs +
+                                              all->stats.thread_caches + all->stats.transfer);
 
     const struct reserve_parts reserve = reserve_parts();
     all->stats.program += reserve.used;

@@ -19,27 +19,24 @@
 
 /* ---- notes ---- */
 
-/* A superslab, with a bit for each slice. */
+/* Where memory is; of a superslab with a bit for each slice. */
 struct noted {
-    struct superslab *s;
+    uintptr_t start, end;
+    struct superslab *s; /* null: a huge block or a kept mapping */
+    size_t number;       /* of superslabs */
     uint64_t in_slabs;
     uint64_t slabs;   /* where a slab begins */
     uint64_t in_tree; /* where a slab begins that is in its shard's tree */
-};
-
-struct range {
-    uintptr_t start, end;
 };
 
 #define MARK_WORDS (SUPERSLAB / CLASS_GRAIN / 64)
 
 struct walk {
     struct accounts *accounts;
-    bool quiet;               /* nothing is on its way between two places */
-    struct noted *superslabs; /* by address */
+    bool quiet;          /* nothing is on its way between two places */
+    struct noted *noted; /* by address */
+    size_t count, room;
     size_t superslab_count, superslab_room;
-    struct range *ranges; /* by address */
-    size_t range_count, range_room;
     /* Superslab by superslab a bit for each place where a block can begin: it is in a stack or in a
      * transfer cache. */
     uint64_t (*marks)[MARK_WORDS];
@@ -63,61 +60,52 @@ static inline void same(struct walk *walk, enum check_rule rule, const void *whe
         breach(walk, rule, where, expected, found);
 }
 
-/* The number of the first superslab at p or above. */
-static size_t superslab_at(const struct walk *walk, const void *p)
+/* The superslab that p is in; null if in none. */
+static struct noted *noted_at(const struct walk *walk, const void *p)
 {
-    size_t low = 0, high = walk->superslab_count;
+    uintptr_t base = (uintptr_t)p & ~(SUPERSLAB - 1);
+    size_t low = 0, high = walk->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if ((uintptr_t)walk->superslabs[middle].s->base < (uintptr_t)p)
+        if (walk->noted[middle].start < base)
             low = middle + 1;
         else
             high = middle;
     }
-    return low;
-}
-
-/* The one that p is in; null if in none. */
-static struct noted *noted_at(const struct walk *walk, const void *p)
-{
-    const char *base = (const char *)((uintptr_t)p & ~(SUPERSLAB - 1));
-    size_t i = superslab_at(walk, base);
-    return i < walk->superslab_count && walk->superslabs[i].s->base == base ? &walk->superslabs[i]
-                                                                            : NULL;
-}
-
-static void add_superslab(struct walk *walk, struct superslab *s)
-{
-    size_t i = superslab_at(walk, s->base);
-    bool known = i < walk->superslab_count && walk->superslabs[i].s->base == s->base;
-    if (known || walk->superslab_count == walk->superslab_room)
-        return;
-    for (size_t at = walk->superslab_count; at > i; at--) {
-        walk->superslabs[at] = walk->superslabs[at - 1];
-        FORGET(at); /* or it becomes a call of memmove, with every lock held */
-    }
-    walk->superslabs[i] = (struct noted){.s = s};
-    walk->superslab_count++;
+    while (low < walk->count && walk->noted[low].start == base && walk->noted[low].s == NULL)
+        low++;
+    return low < walk->count && walk->noted[low].start == base ? &walk->noted[low] : NULL;
 }
 
 /* Notes a superslab, a huge block or a kept mapping; in the end all of them have to lie apart. From
  * above: mostly they come by address. */
-static void add_range(struct walk *walk, const void *start, size_t length)
+static void note(struct walk *walk, const void *start, size_t length, struct superslab *s)
 {
-    if (walk->range_count == walk->range_room)
+    if (walk->count == walk->room)
         return;
-    size_t i = walk->range_count++;
-    for (; i > 0 && walk->ranges[i - 1].start > (uintptr_t)start; i--)
-        walk->ranges[i] = walk->ranges[i - 1];
-    walk->ranges[i] = (struct range){(uintptr_t)start, (uintptr_t)start + length};
+    size_t i = walk->count++;
+    for (; i > 0 && walk->noted[i - 1].start > (uintptr_t)start; i--) {
+        walk->noted[i] = walk->noted[i - 1];
+        FORGET(i); /* or it becomes a call of memmove, with every lock held */
+    }
+    walk->noted[i] = (struct noted){
+        (uintptr_t)start, (uintptr_t)start + length, s, walk->superslab_count, 0, 0, 0};
+}
+
+static void note_superslab(struct walk *walk, struct superslab *s)
+{
+    if (noted_at(walk, s->base) != NULL || walk->superslab_count == walk->superslab_room)
+        return;
+    note(walk, s->base, s->slices * SLICE, s);
+    walk->superslab_count++;
 }
 
 static void check_ranges(struct walk *walk)
 {
-    for (size_t i = 1; i < walk->range_count; i++)
-        if (walk->ranges[i].start < walk->ranges[i - 1].end)
-            breach(walk, CHECK_RANGES_OVERLAP, (void *)walk->ranges[i].start,
-                   walk->ranges[i - 1].end, walk->ranges[i].start);
+    for (size_t i = 1; i < walk->count; i++)
+        if (walk->noted[i].start < walk->noted[i - 1].end)
+            breach(walk, CHECK_RANGES_OVERLAP, (void *)walk->noted[i].start, walk->noted[i - 1].end,
+                   walk->noted[i].start);
 }
 
 /* ---- superslabs ---- */
@@ -145,7 +133,7 @@ static void check_list(struct walk *walk, const struct list *head, size_t offset
 static void check_listed(struct walk *walk, struct superslab *s, unsigned longest)
 {
     same(walk, CHECK_SUPERSLAB_LONGEST, s, s->longest, longest);
-    add_superslab(walk, s);
+    note_superslab(walk, s);
 }
 
 static void check_aged(struct walk *walk, struct superslab *s, unsigned unused)
@@ -173,9 +161,11 @@ static void check_superslabs(struct walk *walk)
 {
     size_t retained = 0;
     size_t taken_slices = 0;
-    for (size_t i = 0; i < walk->superslab_count; i++) {
-        const struct noted *found = &walk->superslabs[i];
+    for (size_t i = 0; i < walk->count; i++) {
+        const struct noted *found = &walk->noted[i];
         const struct superslab *s = found->s;
+        if (s == NULL)
+            continue;
         if (longest_run(s->free) > s->longest || (s->free == 0) != (s->longest == 0))
             breach(walk, CHECK_SUPERSLAB_LONGEST, s, longest_run(s->free), s->longest);
         same(walk, CHECK_SLICES_SHARED, s->base, 0, found->in_slabs & s->free);
@@ -185,7 +175,6 @@ static void check_superslabs(struct walk *walk)
             same(walk, CHECK_SLICES_LOST, s->base, 0, taken & ~found->in_slabs);
         retained += count_bits(s->free & s->touched);
         taken_slices += count_bits(taken);
-        add_range(walk, s->base, s->slices * SLICE);
     }
     same(walk, CHECK_SUPERSLAB_COUNT, &superslabs_count, walk->superslab_count, superslabs_count);
     same(walk, CHECK_SLICES_RETAINED, &use.dirty_slices, retained, use.dirty_slices);
@@ -201,7 +190,7 @@ static void check_huge(struct walk *walk, const struct huge *h, const char *p)
     same(walk, CHECK_MAP_BASE, p, (size_t)h->base & ~(SLICE - 1), (size_t)p);
     if (h->length % SLICE != 0 || h->usable == 0 || h->usable > h->length)
         breach(walk, CHECK_HUGE_LENGTH, p, h->usable, h->length);
-    add_range(walk, h->base, h->length);
+    note(walk, h->base, h->length, NULL);
 }
 
 static void check_bits(struct walk *walk, const struct slab *slab)
@@ -356,8 +345,8 @@ static void check_shards(struct walk *walk)
     for (unsigned shard = 0; shard < SHARDS_MOST; shard = shard_after(shard))
         for (unsigned cls = 0; cls < CLASSES; cls++)
             check_tree(walk, shard, cls);
-    for (size_t i = 0; i < walk->superslab_count; i++) {
-        const struct noted *found = &walk->superslabs[i];
+    for (size_t i = 0; i < walk->count; i++) {
+        const struct noted *found = &walk->noted[i];
         for (uint64_t left = found->slabs; left != 0; left &= left - 1) {
             const char *p = found->s->base + lowest_bit(left) * SLICE;
             const struct slab *slab = map_owner(p);
@@ -380,7 +369,7 @@ static void check_kept(struct walk *walk)
             return;
         }
         bytes += h->length;
-        add_range(walk, h->base, h->length);
+        note(walk, h->base, h->length, NULL);
         size_t named = 0;
         for (size_t at = 0; at < h->length; at += SLICE)
             named += map_owner(h->base + at) != NULL || map_bin(h->base + at) != BIN_FOREIGN;
@@ -415,7 +404,7 @@ static bool mark(struct walk *walk, const void *p)
     if (found == NULL)
         return true;
     size_t grain = (size_t)((const char *)p - found->s->base) / CLASS_GRAIN;
-    uint64_t *word = &walk->marks[found - walk->superslabs][grain / 64];
+    uint64_t *word = &walk->marks[found->number][grain / 64];
     uint64_t bit = (uint64_t)1 << grain % 64;
     bool first = (*word & bit) == 0;
     *word |= bit;
@@ -564,18 +553,15 @@ size_t heap_check(struct accounts *accounts, bool quiet)
     struct walk walk = {.accounts = accounts, .quiet = quiet};
     /* Some more than there should be, to tell how many there are. */
     walk.superslab_room = accounts->stats.superslabs + 16;
-    walk.range_room = accounts->stats.superslabs + accounts->stats.huge_blocks +
-                      accounts->stats.kept_mappings + 32;
-    size_t table = round_up(walk.superslab_room * sizeof *walk.superslabs, os_page);
-    size_t ranges = round_up(walk.range_room * sizeof *walk.ranges, os_page);
-    size_t marks = round_up(walk.superslab_room * sizeof *walk.marks, os_page);
-    size_t bytes = table + ranges + marks;
+    walk.room =
+        walk.superslab_room + accounts->stats.huge_blocks + accounts->stats.kept_mappings + 16;
+    size_t table = round_up(walk.room * sizeof *walk.noted, os_page);
+    size_t bytes = table + round_up(walk.superslab_room * sizeof *walk.marks, os_page);
     char *notes = os_map(bytes);
     if (notes == NULL)
         return SIZE_MAX;
-    walk.superslabs = (struct noted *)notes;
-    walk.ranges = (struct range *)(notes + table);
-    walk.marks = (uint64_t(*)[MARK_WORDS])(notes + table + ranges);
+    walk.noted = (struct noted *)notes;
+    walk.marks = (uint64_t(*)[MARK_WORDS])(notes + table);
 
     check_lists(&walk);
     check_map(&walk);

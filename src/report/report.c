@@ -1,25 +1,148 @@
-/* report_misuse -> begin: one thread at a time
- *               -> head: what, address, thread; out before the stack, which may be damaged
- *               -> tail: backtrace, what to do
- *               -> os_abort, or go on */
 #include "report/report.h"
 
 #include <string.h>
 
+#include "back/huge.h"
+#include "back/map.h"
+#include "back/superslabs.h"
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
 #include "front/registry.h"
+#include "heap/hardening.h"
+#include "heap/slab.h"
+#include "os/backtrace.h"
 #include "os/lock.h"
+#include "os/module.h"
 #include "os/os.h"
-#include "os/self.h"
 #include "profile/guarded.h"
 #include "profile/samples.h"
-#include "report/address.h"
-#include "report/backtrace.h"
+
+/* ---- what lies at an address ---- */
+
+static struct address address_in_slab(uintptr_t address, const struct slab *slab)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    uintptr_t base = (uintptr_t)slab->base;
+    size_t number = (address - base) / c->size;
+    enum address_kind kind = number < c->blocks ? ADDRESS_CLASS : ADDRESS_SLAB_END;
+    return (struct address){kind, base + number * c->size, c->size, base};
+}
+
+/* The slab of the slice at `start`, where it is one that holds `address`. Another thread may retire
+ * it meanwhile: then what its descriptor says need not be a slab's. */
+static const struct slab *slab_around(uintptr_t address, const void *start)
+{
+    const struct slab *slab = map_owner(start);
+    if (slab == NULL || slab->cls >= CLASSES || map_owner(start) != slab)
+        return NULL;
+    size_t bytes = size_classes[slab->cls].slices * SLICE;
+    return address - (uintptr_t)slab->base < bytes ? slab : NULL;
+}
+
+static struct address address_near(uintptr_t address, const void *start)
+{
+    struct address none = {ADDRESS_ELSEWHERE, 0, 0, 0};
+    unsigned bin = map_bin(start);
+    if (bin_of_slab(bin)) {
+        const struct slab *slab = slab_around(address, start);
+        if (slab == NULL)
+            return none;
+        if (size_classes[slab->cls].blocks > 1)
+            return address_in_slab(address, slab);
+        if (bin == BIN_WHOLE_FREE) {
+            none.kind = ADDRESS_DIRTY;
+            return none;
+        }
+        return (struct address){ADDRESS_LARGE, (uintptr_t)start, slab->usable, 0};
+    }
+    start = huge_start(start);
+    if (start == NULL)
+        return none;
+    size_t usable = huge_usable(start);
+    if (address - (uintptr_t)start >= round_up(usable, SLICE))
+        return none;
+    return (struct address){ADDRESS_LARGE, (uintptr_t)start, usable, 0};
+}
+
+/* The slice of the nearest block that begins at or below p. */
+static const void *slice_below(const void *p)
+{
+    const void *slice = map_below(p);
+    const void *huge = slice == NULL ? NULL : huge_start(slice);
+    return huge > p ? map_below((const char *)slice - 1) : slice;
+}
+
+COLD struct address address_describe(const void *p)
+{
+    uintptr_t address = (uintptr_t)p;
+    struct address place = {ADDRESS_ELSEWHERE, 0, 0, 0};
+    const struct guarded_block *guarded = guarded_holds(p) ? guarded_near(p) : NULL;
+    if (guarded != NULL)
+        return (struct address){ADDRESS_GUARDED, (uintptr_t)load_relaxed(&guarded->start),
+                                load_relaxed(&guarded->bytes), 0};
+    const void *start = slice_below(p);
+    if (start != NULL)
+        place = address_near(address, start);
+    if (place.kind == ADDRESS_ELSEWHERE && huge_is_dirty(p))
+        place.kind = ADDRESS_DIRTY;
+    else if (place.kind == ADDRESS_ELSEWHERE && slots_hold(p))
+        place.kind = ADDRESS_VACANT;
+    return place;
+}
+
+/* The slab of a block of a class that begins at p, or null. */
+static const struct slab *slab_of_class(const void *p)
+{
+    void *owner;
+    const struct slab *slab = bin_of_slab(map_find(p, &owner)) ? owner : NULL;
+    bool found = slab != NULL && slab->cls < CLASS_SLICES_FIRST && slab_begins(slab, p) &&
+                 !guard_pages_bar(p, slab->cls);
+    return found ? slab : NULL;
+}
+
+/* Where it is noted of a block that has no class; null where it is not. */
+static uint8_t *note_of(const void *p)
+{
+    if (guarded_holds(p))
+        return guarded_maker(p);
+    struct huge *h = huge_at(p);
+    return h != NULL ? &h->maker : NULL;
+}
+
+enum maker maker_of(const void *p)
+{
+    if (!hardening.functions)
+        return MAKER_UNKNOWN;
+    const struct slab *slab = slab_of_class(p);
+    if (slab != NULL)
+        return canary_maker(p, slab->cls);
+    if (zero_sized_holds(p))
+        return MAKER_MALLOC;
+    const uint8_t *note = note_of(p);
+    return note != NULL ? (enum maker)load_relaxed(note) : MAKER_UNKNOWN;
+}
+
+void maker_note(void *p, enum maker maker)
+{
+    const struct slab *slab = slab_of_class(p);
+    uint8_t *note = slab == NULL ? note_of(p) : NULL;
+    if (slab != NULL)
+        canary_mark(p, slab->cls, maker);
+    else if (note != NULL)
+        store_relaxed(note, (uint8_t)maker);
+}
+
+/* ---- a report ----
+ *
+ *   report_misuse -> begin: one thread at a time
+ *                 -> head: what, address, thread; out before the stack, which may be damaged
+ *                 -> tail: backtrace, what to do
+ *                 -> os_abort, or go on */
 
 #define REPORTS_MOST 100 /* where the program goes on */
 #define MAPPING_MOST 480
+#define FRAMES_SHOWN 32
 
 /* A report takes milliseconds, and the process ends after it. Who waits longer waits for a thread
  * that in turn waits for it (in a constructor that dlopen runs, say), or for a slow handler. */
@@ -31,9 +154,10 @@ static unsigned reports;  /* the reporter; begun so far */
 
 /* The reporter's; not on its stack, which may be small. */
 static char head[1024];
-static char tail[BACKTRACE_MOST * 512];
+static char tail[FRAMES_SHOWN * 512];
 static char mapping[MAPPING_MOST];
-static struct backtrace trace;
+static uintptr_t frames[FRAMES_SHOWN];
+static struct frames trace;
 
 /* Nobody waits here: the thread may have been interrupted while it held a lock. */
 static const struct site *sampled_by(const void *p)
@@ -45,25 +169,39 @@ static const struct site *sampled_by(const void *p)
     return site;
 }
 
-static const char *const words[] = {
-    [MISUSE_NONE] = "",
-    [MISUSE_FOREIGN] = "no block begins at this address",
-    [MISUSE_UNALIGNED] = "no block can begin at this address: it is not a multiple of 16",
-    [MISUSE_INTERIOR] = "this address is inside a block, not at its start",
-    [MISUSE_FREE] = "this block is free already (freed twice, or used after it was freed)",
-    [MISUSE_SIZE] = "the size that was said does not fit the block",
-    [MISUSE_FUNCTION] = "this block was allocated by another kind of function",
-    [MISUSE_OVERRUN] = "something wrote beyond the end of this block, or before the next one",
-    [MISUSE_UNDERRUN] = "something wrote before this block, or beyond the end of the one before",
-    [MISUSE_WRITTEN] = "something wrote to this block while it was free",
-    [MISUSE_USED] = "use after free: this memory was freed earlier",
-    [MISUSE_BEYOND] = "past the end of a block (buffer overflow)",
-    [MISUSE_BEFORE] = "before the start of a block (buffer underflow)",
-};
+static const char gone[] SELDOM = "no block is in use here; most likely it is free already (freed "
+                                  "twice, or used after it was freed)";
+static const char twice[] SELDOM =
+    "find the other call that freed it; valgrind and AddressSanitizer show both";
+static const char moved[] SELDOM =
+    "pass the pointer that malloc returned, not one that was moved from it";
+static const char who_wrote[] SELDOM =
+    "find what wrote there; valgrind and AddressSanitizer show the write itself";
+static const char in_use[] SELDOM = "pass an address in a block that is in use, or its end";
 
-static const char words_gone[] SELDOM =
-    "no block is in use here; most likely it is free already (freed "
-    "twice, or used after it was freed)";
+/* What is wrong, and what to do; null: that depends on what lies there. */
+static const struct {
+    const char *words, *advice;
+} misuses[] = {
+    [MISUSE_NONE] = {"", NULL},
+    [MISUSE_FOREIGN] = {"no block begins at this address", NULL},
+    [MISUSE_UNALIGNED] = {"no block can begin at this address: it is not a multiple of 16", NULL},
+    [MISUSE_INTERIOR] = {"this address is inside a block, not at its start", moved},
+    [MISUSE_FREE] = {"this block is free already (freed twice, or used after it was freed)", twice},
+    [MISUSE_SIZE] = {"the size that was said does not fit the block",
+                     "pass the size, or delete the type, that the block was allocated with"},
+    [MISUSE_FUNCTION] = {"this block was allocated by another kind of function", NULL},
+    [MISUSE_OVERRUN] = {"something wrote beyond the end of this block, or before the next one",
+                        who_wrote},
+    [MISUSE_UNDERRUN] = {"something wrote before this block, or beyond the end of the one before",
+                         who_wrote},
+    [MISUSE_WRITTEN] = {"something wrote to this block while it was free",
+                        "find who still used it; valgrind and AddressSanitizer show the write "
+                        "itself"},
+    [MISUSE_USED] = {"use after free: this memory was freed earlier", in_use},
+    [MISUSE_BEYOND] = {"past the end of a block (buffer overflow)", in_use},
+    [MISUSE_BEFORE] = {"before the start of a block (buffer underflow)", in_use},
+};
 
 /* A line of the report. */
 #define LINE(text, format, ...) text_write(text, "hakmem: " format "\n", ##__VA_ARGS__)
@@ -160,7 +298,7 @@ static void add_elsewhere(struct text *text, const void *p)
     text_add(text, "not in a block of hakmem's");
     struct text module;
     text_init(&module, mapping, sizeof mapping);
-    if (backtrace_add_module(&module, (uintptr_t)p)) {
+    if (module_add_name(&module, (uintptr_t)p)) {
         text_write(text, "; code or static memory of a module:%s", module.start);
         return;
     }
@@ -213,12 +351,12 @@ static void add_thread(struct text *text, unsigned me)
     LINE(text, "thread: %u (%.*s)", me, OS_THREAD_NAME, name);
 }
 
-static void add_frames(struct text *text, const uintptr_t *frames, size_t count)
+static void add_frames(struct text *text, const uintptr_t *from, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        uintptr_t frame = load_relaxed(&frames[i]);
+        uintptr_t frame = load_relaxed(&from[i]);
         text_write(text, "hakmem: #%zu %#lx", i, frame);
-        backtrace_add_module(text, frame);
+        module_add_name(text, frame);
         text_add(text, "\n");
     }
 }
@@ -226,7 +364,7 @@ static void add_frames(struct text *text, const uintptr_t *frames, size_t count)
 static void take_frames(void *unused)
 {
     (void)unused;
-    backtrace_take(&trace);
+    backtrace_fill(&trace);
 }
 
 static void add_backtrace(struct text *text, const void *caller)
@@ -235,13 +373,13 @@ static void add_backtrace(struct text *text, const void *caller)
         LINE(text, "no backtrace in this build; a debugger shows who called");
         return;
     }
-    trace.caller = caller;
+    trace = (struct frames){.caller = caller, .most = FRAMES_SHOWN, .frames = frames};
     bool whole = os_try(take_frames, NULL);
-    add_frames(text, trace.frames, trace.count);
+    add_frames(text, frames, trace.count);
     if (!whole || trace.count == 0)
         LINE(text, "the backtrace ends here: the stack is damaged");
     LINE(text, "(addr2line -Cfpie MODULE OFFSET tells the line of a frame%s)",
-         trace.count == BACKTRACE_MOST ? "; further frames are left out" : "");
+         trace.count == FRAMES_SHOWN ? "; further frames are left out" : "");
 }
 
 static void add_past_call(struct text *text, const char *what, const struct guarded_call *call)
@@ -267,7 +405,7 @@ static void add_history(struct text *text, const struct address *place, const vo
     if (site == NULL)
         return;
     LINE(text, "this block was allocated at");
-    add_frames(text, site->frames, smaller(site->depth, BACKTRACE_MOST));
+    add_frames(text, site->frames, smaller(site->depth, FRAMES_SHOWN));
 }
 
 static const char *advice(const struct wrong_call *call, const struct address *place)
@@ -275,37 +413,16 @@ static const char *advice(const struct wrong_call *call, const struct address *p
     static const char *const functions[] = {
         "free it by free", "free it by delete", "free it by delete[]",
         "free it by the function that belongs to the one that allocated it"};
-    static const char twice[] SELDOM =
-        "find the other call that freed it; valgrind and AddressSanitizer show both";
-    switch (call->what) {
-    case MISUSE_FREE:
-        return twice;
-    case MISUSE_INTERIOR:
-        return "pass the pointer that malloc returned, not one that was moved from it";
-    case MISUSE_SIZE:
-        return "pass the size, or delete the type, that the block was allocated with";
-    case MISUSE_FUNCTION:
+    if (call->what == MISUSE_FUNCTION)
         return functions[call->maker];
-    case MISUSE_OVERRUN:
-    case MISUSE_UNDERRUN:
-        return "find what wrote there; valgrind and AddressSanitizer show the write itself";
-    case MISUSE_USED:
-    case MISUSE_BEYOND:
-    case MISUSE_BEFORE:
-        if (!call->fault)
-            return "pass an address in a block that is in use, or its end";
+    if (call->fault)
         return "correct this access; the stacks above show who allocated and freed the block";
-    case MISUSE_WRITTEN:
-        return "find who still used it; valgrind and AddressSanitizer show the write itself";
-    default:
-        break;
-    }
+    if (misuses[call->what].advice != NULL)
+        return misuses[call->what].advice;
     if (place->kind == ADDRESS_ELSEWHERE)
         return "pass only what malloc and its kin returned; other memory goes back to whoever gave "
                "it";
-    if (place->kind == ADDRESS_VACANT || place->kind == ADDRESS_DIRTY)
-        return twice;
-    return "pass the pointer that malloc returned, not one that was moved from it";
+    return place->kind == ADDRESS_VACANT || place->kind == ADDRESS_DIRTY ? twice : moved;
 }
 
 static void add_advice(struct text *text, const struct wrong_call *call,
@@ -323,7 +440,7 @@ static void add_advice(struct text *text, const struct wrong_call *call,
                                      : "the call is ignored, the program goes on");
 }
 
-/* ---- a report ---- */
+/* ---- the whole ---- */
 
 static void print(const struct text *text) { os_print_error(text->start, text->used); }
 
@@ -339,7 +456,7 @@ static void report(const struct wrong_call *given, unsigned me)
     call.maker = call.what == MISUSE_FUNCTION ? maker_of(call.p) : MAKER_UNKNOWN;
     struct text text;
     text_init(&text, head, sizeof head);
-    add_call(&text, &call, was_freed(&call, &spot) ? words_gone : words[call.what]);
+    add_call(&text, &call, was_freed(&call, &spot) ? gone : misuses[call.what].words);
     if (call.what == MISUSE_SIZE)
         LINE(&text, "size: %zu bytes were said, the block has %zu", call.size, place->size);
     add_address(&text, &spot, call.p);
@@ -363,7 +480,7 @@ static void report_briefly(const struct wrong_call *given)
     char line[256];
     struct text text;
     text_init(&text, line, sizeof line);
-    add_call(&text, &call, words[call.what]);
+    add_call(&text, &call, misuses[call.what].words);
     print(&text);
 }
 

@@ -1,5 +1,169 @@
 #include "sheet/look.h"
 
+/* ---- the tables ---- */
+
+/* What the first version of this format had. */
+#define WATCH_LEAST offsetof(struct hakmem_watch, orders)
+
+/* A table of an older library is shorter: what it lacks is zero. */
+static bool copy(struct target *t, const void *from, void *to, size_t bytes)
+{
+    uint32_t length;
+    bool copied = target_read(t, address(from), &length, sizeof length) &&
+                  length >= sizeof length && length <= 65536 &&
+                  target_read(t, address(from), to, length < bytes ? length : bytes);
+    if (!copied)
+        memset(to, 0, bytes);
+    return copied;
+}
+
+struct field {
+    uint32_t at, bytes;
+};
+
+/* Whether all fields lie in so many bytes. */
+static bool hold(uint32_t whole, const struct field *fields, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fields[i].at > whole || whole - fields[i].at < fields[i].bytes)
+            return false;
+    return true;
+}
+
+#define HOLDS(whole, ...)                            \
+    hold(whole, (const struct field[]){__VA_ARGS__}, \
+         sizeof((const struct field[]){__VA_ARGS__}) / sizeof(struct field))
+
+static bool map_possible(const struct watch_map *m)
+{
+    if (m->slice_bits < 12 || m->slice_bits > 24 || m->leaf_bits <= m->slice_bits ||
+        m->leaf_bits > 40 || m->root_entries > 1u << 20 || m->middle_entries == 0 ||
+        m->middle_entries > 1u << 20 || m->bin_bytes == 0 || m->leaf_bytes > 1u << 28)
+        return false;
+    uint64_t slices = (uint64_t)1 << (m->leaf_bits - m->slice_bits);
+    return slices * 8 <= m->leaf_bytes && m->window_slices <= (uint64_t)1 << 36 &&
+           HOLDS(m->leaf_bytes, {m->owners_at, (uint32_t)slices * 8},
+                 {m->bins_at, (uint32_t)slices * 2});
+}
+
+static bool slabs_possible(const struct watch_slabs *s)
+{
+    return s->classes >= 1 && s->classes <= CLASSES_MOST && s->class_bytes <= 256 &&
+           HOLDS(s->class_bytes, {s->size_at, 4}, {s->blocks_at, 2}, {s->slices_at, 1}) &&
+           s->slab_bytes <= 1024 &&
+           HOLDS(s->slab_bytes, {s->base_at, 8}, {s->home_at, 8}, {s->cls_at, 1}, {s->usable_at, 4},
+                 {s->places_at, 2}, {s->words_at, 0});
+}
+
+static bool superslabs_possible(const struct watch_superslabs *s)
+{
+    return s->lists <= 64 && s->size <= 1024 &&
+           HOLDS(s->size, {s->node_at, 16}, {s->base_at, 8}, {s->free_at, 8}, {s->touched_at, 8},
+                 {s->slices_at, 1});
+}
+
+static bool huge_possible(const struct watch_huge *h)
+{
+    return h->size <= 1024 &&
+           HOLDS(h->size, {h->node_at, 16}, {h->base_at, 8}, {h->length_at, 8}, {h->usable_at, 8});
+}
+
+static bool caches_possible(const struct watch_caches *c)
+{
+    return c->size <= CACHE_MOST && c->stacks <= STACKS_MOST && c->bin_bytes <= 256 &&
+           c->cold_bytes <= 256 && c->aheads <= STACKS_MOST && c->ahead_bytes <= 256 &&
+           c->ahead_most <= STACKS_MOST && c->held_classes <= STACKS_MOST &&
+           HOLDS(c->size, {c->every_at, 8}, {c->generation_at, 4}, {c->mine_at, 8}, {c->held_at, 8},
+                 {c->bins_at, c->stacks * c->bin_bytes}, {c->cold_at, c->stacks * c->cold_bytes},
+                 {c->ahead_at, c->aheads * c->ahead_bytes}) &&
+           HOLDS(c->bin_bytes, {c->top_at, 8}, {c->closes_at, 8}) &&
+           HOLDS(c->cold_bytes, {c->base_at, 8}, {c->room_at, 4}) &&
+           (c->aheads == 0 || HOLDS(c->ahead_bytes, {c->top_at, 8}));
+}
+
+static bool profile_possible(const struct watch_profile *p)
+{
+    const uint32_t tally = (uint32_t)tally_bytes(p);
+    return p->buckets <= BUCKETS_MOST && p->size <= 1024 && p->sample_size <= 256 &&
+           HOLDS(p->size, {p->next_at, 8}, {p->total_at, tally}, {p->live_at, tally},
+                 {p->peak_at, tally}, {p->depth_at, 8}, {p->name_at, 8}, {p->since_at, 8}) &&
+           (p->samples == NULL || HOLDS(p->sample_size, {p->sample_next_at, 8}, {p->sample_p_at, 8},
+                                        {p->sample_site_at, 8}, {p->sample_requested_at, 8},
+                                        {p->sample_block_at, 8}, {p->sample_weight_at, 8})) &&
+           (p->lines == NULL ||
+            (p->line_size <= 256 &&
+             HOLDS(p->line_size, {p->line_next_at, 8}, {p->line_address_at, 8},
+                   {p->line_number_at, 4}, {p->line_function_at, 4}, {p->line_file_at, 4}))) &&
+           (p->modules == NULL ||
+            (p->module_size <= 256 &&
+             HOLDS(p->module_size, {p->module_next_at, 8}, {p->module_bytes_at, 4})));
+}
+
+static bool all_possible(const struct tables *tables)
+{
+    return map_possible(&tables->map) && slabs_possible(&tables->slabs) &&
+           superslabs_possible(&tables->superslabs) && huge_possible(&tables->huge) &&
+           caches_possible(&tables->caches);
+}
+
+/* False where one is missing that the first version had. */
+static bool all_copied(struct target *t, const struct hakmem_watch *watch, struct tables *tables)
+{
+    bool all = true;
+#define LATER(name) copy(t, watch->name, &tables->name, sizeof tables->name);
+#define NEEDED(name) all = all && LATER(name)
+    WATCH_TABLES(NEEDED, LATER)
+#undef NEEDED
+#undef LATER
+    return all;
+}
+
+bool tables_read(struct target *t, uint64_t at, struct tables *tables, struct why *why)
+{
+    struct hakmem_watch watch;
+    *tables = (struct tables){.at = at};
+    if (!target_read(t, at, &watch, 16) ||
+        memcmp(watch.magic, WATCH_MAGIC, sizeof watch.magic) != 0)
+        return why_set(
+            why, EXIT_NONSENSE,
+            "its hakmem does not say where its heap is: it is being started, or damaged");
+    if (watch.format != WATCH_FORMAT)
+        return why_set(why, EXIT_NONSENSE,
+                       "its hakmem describes the heap in another format than this command knows: "
+                       "use the command that came with that library");
+    uint32_t bytes = watch.bytes < sizeof watch ? watch.bytes : (uint32_t)sizeof watch;
+    memset(&watch, 0, sizeof watch);
+    if (bytes >= WATCH_LEAST && target_read(t, at, &watch, bytes)) {
+        memcpy(tables->version, watch.version, sizeof watch.version);
+        for (char *c = tables->version; *c != 0; c++)
+            if ((*c < '0' || *c > '9') && *c != '.')
+                *c = '?';
+        if (all_copied(t, &watch, tables) && all_possible(tables)) {
+            if (!profile_possible(&tables->profile))
+                tables->profile = (struct watch_profile){0};
+            if (tables->marks.most > MARKS_MOST)
+                tables->marks = (struct watch_marks){0};
+            return true;
+        }
+    }
+    return why_set(why, EXIT_NONSENSE,
+                   "its description of the heap is invalid: the memory is corrupt, or forged");
+}
+
+unsigned marks_read(struct target *t, const struct tables *tables, struct watch_mark *marks)
+{
+    unsigned count = 0;
+    for (uint64_t at = address(tables->marks.marks); count < tables->marks.most; count++) {
+        struct watch_mark *mark = &marks[count];
+        if (!target_read(t, at + count * sizeof *mark, mark, sizeof *mark) || mark->count == 0)
+            break;
+        mark->name[MARK_NAME - 1] = '\0';
+    }
+    return count;
+}
+
+/* ---- pages and lists ---- */
+
 #define NODES_MOST 4000000
 
 /* Only there all of a mapping is ours: elsewhere the kernel may have joined it to another's. */
@@ -63,17 +227,20 @@ void list_walk(struct look *look, uint64_t head, uint32_t next_at,
 #define CACHES_MOST 100000
 #define TRANSFER_MOST (1u << 20)
 
+/* False where that can't be, which counts. */
+static bool read_or_skip(struct look *look, uint64_t at, void *to, size_t bytes)
+{
+    bool done = target_spend(look->t) && target_read(look->t, at, to, bytes);
+    look->heap->skipped += !done;
+    return done && !look->t->room.short_of;
+}
+
 /* The words from `at` on, up to n of them, each a block. */
 static void cached_read(struct look *look, uint64_t at, uint64_t n, uint32_t cache)
 {
-    for (uint64_t i = 0; i < n && !look->t->room.short_of; i++) {
-        uint64_t block;
-        if (!target_spend(look->t) || !target_read(look->t, at + i * WORD, &block, sizeof block)) {
-            look->heap->skipped++;
-            return;
-        }
+    uint64_t block;
+    for (uint64_t i = 0; i < n && read_or_skip(look, at + i * WORD, &block, WORD); i++)
         spans_add(&look->cached, block, block + 1, cache);
-    }
 }
 
 static void stack_read(struct look *look, const unsigned char *cache, unsigned stack,
@@ -99,14 +266,9 @@ static void stack_read(struct look *look, const unsigned char *cache, unsigned s
 static void ahead_read(struct look *look, const unsigned char *ahead, uint32_t number)
 {
     const struct watch_caches *w = &look->heap->tables.caches;
-    uint64_t top = word_at(ahead, w->top_at);
-    for (uint32_t i = 0; top != 0 && i <= w->ahead_most && !look->t->room.short_of; i++) {
-        uint64_t block;
-        if (!target_spend(look->t) || !target_read(look->t, top, &block, sizeof block)) {
-            look->heap->skipped++;
-            return;
-        }
-        if (block == look->heap->tables.map.window_base)
+    uint64_t block, top = word_at(ahead, w->top_at);
+    for (uint32_t i = 0; top != 0 && i <= w->ahead_most; i++) {
+        if (!read_or_skip(look, top, &block, WORD) || block == look->heap->tables.map.window_base)
             return;
         if (i < w->ahead_most)
             spans_add(&look->cached, block, block + 1, number);
@@ -119,8 +281,9 @@ static void ahead_read(struct look *look, const unsigned char *ahead, uint32_t n
 static void held_class_read(struct look *look, uint64_t at, uint32_t number)
 {
     struct watch_held held;
-    if (!target_spend(look->t) || !target_read(look->t, at, &held, sizeof held) ||
-        held.ready > held.ready_most || held.held > held.held_most || held.ready_most > HELD_MOST ||
+    if (!read_or_skip(look, at, &held, sizeof held))
+        return;
+    if (held.ready > held.ready_most || held.held > held.held_most || held.ready_most > HELD_MOST ||
         held.held_most > HELD_MOST) {
         look->heap->skipped++;
         return;
@@ -136,10 +299,8 @@ static void held_read(struct look *look, uint64_t at, uint32_t number)
     const struct watch_caches *w = &look->heap->tables.caches;
     for (uint32_t i = 0; i < w->held_classes && at != 0 && !look->t->room.short_of; i++) {
         uint64_t of_class;
-        if (!target_spend(look->t) ||
-            !target_read(look->t, at + w->held_first + (uint64_t)i * WORD, &of_class, WORD))
-            look->heap->skipped++;
-        else if (of_class != 0)
+        if (read_or_skip(look, at + w->held_first + (uint64_t)i * WORD, &of_class, WORD) &&
+            of_class != 0)
             held_class_read(look, of_class, number);
     }
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "sheet/heap.h"
-#include "sheet/room.h"
 
 #define WORD 8
 #define SLAB_SLICES_MOST 64

@@ -9,8 +9,6 @@
 #include "base/text.h"
 #include "os/calls.h"
 #include "os/os.h"
-#include "os/self.h"
-#include "profile/marks.h"
 #include "profile/samples.h"
 #include "sheet/profile.h"
 #include "sheet/target.h"

@@ -151,15 +151,6 @@ struct requested requested_from(const struct fill *fill)
     return (struct requested){fill->samples, share, error < 1 ? error : 1, fill->blocks};
 }
 
-struct requested requested_read(struct target *t, const struct tables *tables)
-{
-    uint64_t at = (uint64_t)(uintptr_t)tables->profile.fill;
-    struct fill fill;
-    if (at == 0 || !target_read(t, at, &fill, sizeof fill))
-        return (struct requested){0};
-    return requested_from(&fill);
-}
-
 uint64_t requested_of(double share, uint64_t bytes)
 {
     return (uint64_t)(share * (double)bytes + 0.5);

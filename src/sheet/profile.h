@@ -4,10 +4,8 @@
 #define HAKMEM_SHEET_PROFILE_H
 
 #include "base/text.h"
-#include "profile/modules.h"
+#include "profile/noted.h"
 #include "profile/samples.h"
-#include "profile/script_lines.h"
-#include "sheet/tables.h"
 
 /* ---- lines ----
  *
@@ -60,9 +58,6 @@ struct requested {
 };
 
 struct requested requested_from(const struct fill *fill);
-
-/* By the tables of a target. */
-struct requested requested_read(struct target *t, const struct tables *tables);
 
 /* A share of so many bytes. */
 uint64_t requested_of(double share, uint64_t bytes);

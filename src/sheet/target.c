@@ -1,11 +1,150 @@
+#define _GNU_SOURCE
 #include "sheet/target.h"
-
-#include "base/text.h"
-#include "os/calls.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "base/text.h"
+#include "os/calls.h"
+#include "os/lines.h"
+
+/* ---- memory of a look ---- */
+
+#define REGION ((size_t)1 << 20)
+#define ALIGN ((size_t)16)
+#define FIRST 64 /* members of an array */
+
+struct region {
+    struct region *next;
+    size_t bytes;
+};
+
+void *room_get(struct room *room, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 4) {
+        room->short_of = true;
+        return NULL;
+    }
+    bytes = (bytes + ALIGN - 1) & ~(ALIGN - 1);
+    if (bytes > room->left) {
+        size_t length = (bytes + 2 * sizeof(struct region) + REGION - 1) & ~(REGION - 1);
+        long start = CALL(SYS_mmap, NULL, length, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        struct region *region = (struct region *)start;
+        if (CALL_FAILED(start)) {
+            room->short_of = true;
+            return NULL;
+        }
+        *region = (struct region){room->regions, length};
+        room->regions = region;
+        room->at = (char *)region + 2 * sizeof *region;
+        room->left = length - 2 * sizeof *region;
+    }
+    void *got = room->at;
+    room->at += bytes;
+    room->left -= bytes;
+    return got;
+}
+
+void *room_grown(struct room *room, void *array, size_t count, size_t *most, size_t each)
+{
+    if (count < *most)
+        return array;
+    size_t more = *most == 0 ? FIRST : 2 * *most;
+    void *to = room_get(room, more * each);
+    if (to == NULL)
+        return NULL;
+    if (count > 0)
+        memcpy(to, array, count * each);
+    *most = more;
+    return to;
+}
+
+void room_release(struct room *room)
+{
+    for (struct region *region = room->regions; region != NULL;) {
+        struct region *next = region->next;
+        CALL(SYS_munmap, region, region->bytes);
+        region = next;
+    }
+    *room = (struct room){0};
+}
+
+/* ---- spans ---- */
+
+void spans_start(struct spans *spans, struct room *room)
+{
+    *spans = (struct spans){.room = room};
+    const void *random = (const void *)getauxval(AT_RANDOM); /* 16 bytes of the kernel's */
+    if (random != NULL)
+        memcpy(&spans->chance, random, sizeof spans->chance);
+}
+
+bool spans_meet(const struct spans *spans, uint64_t start, uint64_t end)
+{
+    for (const struct span *span = spans->root; span != NULL;
+         span = end <= span->start ? span->left : span->right)
+        if (start < span->end && end > span->start)
+            return true;
+    return false;
+}
+
+static uint64_t drawn(struct spans *spans)
+{
+    spans->chance = spans->chance * 6364136223846793005u + 1442695040888963407u;
+    return spans->chance >> 16;
+}
+
+/* Takes a tree apart: what lies below the address, and the rest. */
+static void split(struct span *tree, uint64_t at, struct span **below, struct span **rest)
+{
+    while (tree != NULL)
+        if (tree->start < at) {
+            *below = tree;
+            below = &tree->right;
+            tree = tree->right;
+        } else {
+            *rest = tree;
+            rest = &tree->left;
+            tree = tree->left;
+        }
+    *below = NULL;
+    *rest = NULL;
+}
+
+bool spans_add(struct spans *spans, uint64_t start, uint64_t end, uint32_t number)
+{
+    if (end <= start || spans_meet(spans, start, end))
+        return false;
+    struct span *span = room_get(spans->room, sizeof *span);
+    if (span == NULL)
+        return false;
+    *span = (struct span){start, end, number, drawn(spans), NULL, NULL};
+    struct span **to = &spans->root;
+    while (*to != NULL && (*to)->rank >= span->rank)
+        to = start < (*to)->start ? &(*to)->left : &(*to)->right;
+    split(*to, start, &span->left, &span->right);
+    *to = span;
+    return true;
+}
+
+const struct span *spans_from(const struct spans *spans, uint64_t at)
+{
+    const struct span *first = NULL;
+    for (const struct span *span = spans->root; span != NULL;)
+        if (span->start >= at) {
+            first = span;
+            span = span->left;
+        } else {
+            span = span->right;
+        }
+    return first;
+}
+
+/* ---- what is looked at ---- */
 
 /* Pages that were read: descriptors lie close to each other. And the presence of pages in some
  * chunks of address space: a heap is walked in the order of addresses. */
@@ -286,58 +425,14 @@ void kernel_close(struct target *t)
 
 /* ---- lines ---- */
 
-#define LINE_MOST 8192 /* with a path of 4,096 bytes; what is longer is cut */
+#define LINES_ROOM 16384 /* for a path of 4,096 bytes */
 
-struct lines {
-    int file;
-    size_t from, to; /* what is read and not yet told */
-    char text[2 * LINE_MOST];
-};
-
-/* The next line, without its end; null after the last. */
-static char *line_next(struct lines *lines)
+/* Opens a file of a process; 0, or the number of an error. */
+static int lines_open(struct lines *lines, struct room *room, const char *process, const char *name)
 {
-    for (;;) {
-        char *start = lines->text + lines->from;
-        char *end = memchr(start, '\n', lines->to - lines->from);
-        bool whole = lines->to - lines->from >= LINE_MOST;
-        if (end == NULL && !whole) {
-            memmove(lines->text, start, lines->to - lines->from);
-            lines->to -= lines->from;
-            lines->from = 0;
-            long got = call_read(lines->file, lines->text + lines->to, LINE_MOST);
-            if (got < 0 && errno == EINTR)
-                continue;
-            if (got <= 0)
-                return NULL;
-            lines->to += (size_t)got;
-            continue;
-        }
-        size_t length = end != NULL ? (size_t)(end - start) : LINE_MOST - 1;
-        start[length] = 0;
-        lines->from += length + 1;
-        return start;
-    }
-}
-
-/* The number at the start of a text, behind blanks; `*end` is what follows. */
-static uint64_t number_at(const char *text, unsigned base, const char **end)
-{
-    uint64_t value = 0;
-    for (; *text == ' ' || *text == '\t'; text++)
-        ;
-    for (;; text++) {
-        unsigned digit = base;
-        if (*text >= '0' && *text <= '9')
-            digit = (unsigned)(*text - '0');
-        else if (*text >= 'a' && *text <= 'f')
-            digit = (unsigned)(*text - 'a') + 10;
-        if (digit >= base)
-            break;
-        value = value * base + digit;
-    }
-    *end = text;
-    return value;
+    *lines = (struct lines){.text = room_get(room, LINES_ROOM), .room = LINES_ROOM};
+    lines->file = lines->text != NULL ? open_of(process, name) : -ENOMEM;
+    return lines->file < 0 ? -lines->file : 0;
 }
 
 static bool begins(const char *line, const char *with, uint64_t *bytes)
@@ -388,15 +483,12 @@ static int mapping_read(struct target *t, const char *line)
 
 int kernel_maps(struct target *t, const char *process)
 {
+    struct lines lines;
     target_forget(t);
-    int file = open_of(process, "smaps");
-    if (file < 0)
-        return -file;
-    struct lines *lines = room_get(&t->room, sizeof *lines);
-    int error = lines == NULL ? ENOMEM : 0;
-    if (lines != NULL)
-        lines->file = file;
-    for (char *line; error == 0 && (line = line_next(lines)) != NULL;) {
+    int error = lines_open(&lines, &t->room, process, "smaps");
+    if (error != 0)
+        return error;
+    for (char *line; error == 0 && (line = line_next(&lines)) != NULL;) {
         struct mapping *m = t->map_count > 0 ? &t->maps[t->map_count - 1] : NULL;
         if (line[0] < 'A' || line[0] > 'Z')
             error = mapping_read(t, line);
@@ -405,21 +497,19 @@ int kernel_maps(struct target *t, const char *process)
                  !begins(line, "AnonHugePages:", &m->huge))
             begins(line, "Swap:", &m->swapped);
     }
-    call_close(file);
+    call_close(lines.file);
     return error;
 }
 
 uint64_t kernel_bytes(const char *process, const char *file, const char *word)
 {
     struct room room = {0};
-    struct lines *lines = room_get(&room, sizeof *lines);
+    struct lines lines;
     uint64_t bytes = 0;
-    int opened = lines != NULL ? open_of(process, file) : -1;
-    if (opened >= 0) {
-        lines->file = opened;
-        for (char *line; (line = line_next(lines)) != NULL && !begins(line, word, &bytes);)
+    if (lines_open(&lines, &room, process, file) == 0) {
+        for (char *line; (line = line_next(&lines)) != NULL && !begins(line, word, &bytes);)
             ;
-        call_close(opened);
+        call_close(lines.file);
     }
     room_release(&room);
     return bytes;

@@ -278,6 +278,14 @@ static void limits_read(struct look *look)
     }
 }
 
+static void requested_read(struct look *look)
+{
+    uint64_t at = address(look->heap->tables.profile.fill);
+    struct fill fill;
+    if (at != 0 && target_read(look->t, at, &fill, sizeof fill))
+        look->heap->requested = requested_from(&fill);
+}
+
 static bool classes_read(struct look *look)
 {
     const struct watch_slabs *w = &look->heap->tables.slabs;
@@ -314,7 +322,7 @@ static bool look_read(struct look *look)
     library_read(look);
     counters_read(look);
     limits_read(look);
-    look->heap->requested = requested_read(t, tables);
+    requested_read(look);
     look->heap->mark_count = marks_read(t, tables, look->heap->marks);
     return t->budget > 0 &&
            (look->heap->skipped <= SKIPPED_LITTLE || look->heap->skipped <= look->found);

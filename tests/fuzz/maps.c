@@ -10,7 +10,6 @@
 #include "bytes.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "os/self.h"
 
 #define FILE_NUMBER 12345
 #define LINES_MOST 12

@@ -15,9 +15,9 @@
 #include "front/cache.h"
 #include "hakmem/hakmem.h"
 #include "model.h"
-#include "os/self.h"
-#include "report/address.h"
-#include "report/backtrace.h"
+#include "os/module.h"
+#include "os/os.h"
+#include "report/report.h"
 
 static unsigned char *stale[256]; /* where blocks began that were freed */
 
@@ -195,7 +195,7 @@ static void act_describe(struct bytes *bytes)
     MUST(memchr(words, '\0', room < 2 ? 2 : room) != NULL, "a line without end");
     struct text text;
     text_init(&text, words, room);
-    backtrace_add_module(&text, (uintptr_t)p);
+    module_add_name(&text, (uintptr_t)p);
     MUST(strlen(words) < room, "a text without end");
     map_below(p);
 }

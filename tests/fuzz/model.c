@@ -7,7 +7,6 @@
 #include "base/policy.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
-#include "os/self.h"
 #include "report/report.h"
 
 #define LIVE_MOST (256 * MiB) /* bytes of live blocks */

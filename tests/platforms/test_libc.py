@@ -28,7 +28,6 @@ CALLS = {
     | {f"pthread_attr_{what}" for what in ("init", "destroy", "setstacksize")},
     "profiling": {"exit"},  # its address: whether it is on the stack
     "malloc": BLOCKS_ARE_FILLED,
-    "sites": BLOCKS_ARE_FILLED,
     "slow": BLOCKS_ARE_FILLED,
     "realloc": BLOCKS_ARE_FILLED,
     "hardened": BLOCKS_ARE_FILLED,
@@ -43,14 +42,13 @@ CALLS = {
     | {"sigsetjmp", "__sigsetjmp", "siglongjmp"}
     | SETS_OF_SIGNALS,
     "statistics": {"sigaction", "sigfillset"} | TEXT,
-    "backtrace": {"_Unwind_Backtrace", "_Unwind_GetCFA", "_Unwind_GetIPInfo", "_Unwind_GetIP"}
-    | {"dl_iterate_phdr"},
-    "resume": {"_dl_find_object", "_Unwind_Backtrace"}
-    | {f"_Unwind_Get{what}" for what in ("GR", "IP", "CFA")},
+    "backtrace": {"_dl_find_object", "_Unwind_Backtrace"}
+    | {f"_Unwind_Get{what}" for what in ("CFA", "GR", "IP", "IPInfo")},
+    "module": {"dl_iterate_phdr"},
     "report": {"strncmp"} | BLOCKS_ARE_FILLED,
     "glibc": {"fprintf", "fputs", "fwrite"},
-    **dict.fromkeys(("own", "target", "walk"), TEXT),
-    "room": {"getauxval"} | TEXT,
+    **dict.fromkeys(("look", "own", "walk"), TEXT),
+    "target": {"getauxval"} | TEXT,
 }
 
 

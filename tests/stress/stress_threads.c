@@ -3,7 +3,7 @@
  * free, some do nothing, some go on allocating in the destructors of thread-specific data after
  * the allocator's own (traps 34, 37), as often as these are called. At the end the main thread
  * leaves by pthread_exit and another one ends the program (trap 36). */
-#include "base/asm.h"
+#include "base/atomic.h"
 #include "work.h"
 
 #include <pthread.h>

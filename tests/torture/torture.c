@@ -10,7 +10,7 @@
  *
  * The same seed gives every thread the same sequence of acts and requests. */
 #include "acts.h"
-#include "base/asm.h"
+#include "base/atomic.h"
 #include "lives.h"
 #include "statm.h"
 

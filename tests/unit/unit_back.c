@@ -16,7 +16,7 @@
 #include "base/counters.h"
 #include "os/lock.h"
 #include "os/os.h"
-#include "report/address.h"
+#include "report/report.h"
 
 static void map_of_foreign(void)
 {
@@ -437,7 +437,7 @@ static void without_memory(void)
     EXPECT_EQUAL(huge_give(kept), MISUSE_NONE);
 }
 
-/* What the callers of these floors hold: see os/rank.h. */
+/* What the callers of these floors hold: see os/lock.h. */
 static struct lock guard = LOCK(PURGE);
 
 int main(void)

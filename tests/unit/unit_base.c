@@ -94,10 +94,10 @@ static void text(void)
 {
     char buffer[16], more[128];
     struct text t = text_of(buffer, sizeof buffer, "a%u", 0);
-    text_add_number(&t, 1234);
+    text_write(&t, "%u", 1234u);
     text_write(&t, "%#x", 0xbeef);
     EXPECT(strcmp(buffer, "a012340xbeef") == 0);
-    text_add_number(&t, UINT64_MAX);
+    text_write(&t, "%zu", SIZE_MAX);
     EXPECT_EQUAL(t.used, 15);
     EXPECT(strcmp(buffer, "a012340xbeef184") == 0);
     t = text_of(more, sizeof more, "%s %.*s %zu%% %016lx %02x %#lx|", "own\n", 4, "a\tbcd",

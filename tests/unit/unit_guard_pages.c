@@ -187,7 +187,7 @@ int main(void)
         return 77;
     }
     each_block_has_a_guard_behind_it();
-    static struct lock held = LOCK(PURGE); /* what the callers of this floor hold: os/rank.h */
+    static struct lock held = LOCK(PURGE); /* what the callers of this floor hold: os/lock.h */
     lock_take(&held);
     superslabs_return_to_their_places();
     slabs_follow_those_of_their_class();

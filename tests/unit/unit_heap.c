@@ -46,7 +46,7 @@ static enum misuse put_one(struct slab *slab, void *p)
     return what;
 }
 
-/* What the callers of this floor hold: see os/rank.h. */
+/* What the callers of this floor hold: see os/lock.h. */
 static struct lock guard = LOCK(PURGE), of_slab = LOCK(SHARD);
 
 static void one_slab(unsigned cls)

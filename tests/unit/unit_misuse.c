@@ -19,8 +19,7 @@
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
 #include "os/os.h"
-#include "os/self.h"
-#include "report/address.h"
+#include "report/report.h"
 
 static char said[16384];
 static int pipe_ends[2];

@@ -15,7 +15,6 @@
 #include "hakmem/hakmem.h"
 #include "life/profiling.h"
 #include "os/lock.h"
-#include "profile/marks.h"
 #include "profile/rate.h"
 #include "profile/samples.h"
 #include "sheet/profile.h"

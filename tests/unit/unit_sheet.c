@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "sheet/room.h"
+#include "sheet/target.h"
 
 #define KEYS 4000
 #define SPREAD 20000

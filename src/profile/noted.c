@@ -1,15 +1,28 @@
-#include "profile/modules.h"
+#include "profile/noted.h"
 
 #include "back/meta.h"
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "os/lock.h"
-#include "os/module.h"
 #include "os/os.h"
-#include "os/self.h"
 
-#define BUCKETS 64
+static size_t bytes_taken; /* atomic */
+
+size_t noted_bytes(void) { return load_relaxed(&bytes_taken); }
+
+/* For ever; null without memory. */
+static void *take(size_t bytes)
+{
+    void *p = bytes <= META_MOST ? meta_take(bytes) : NULL;
+    if (p != NULL)
+        add_relaxed(&bytes_taken, meta_size(bytes));
+    return p;
+}
+
+/* ---- modules ---- */
+
+#define MODULE_BUCKETS 64
 #define ID_MOST 64    /* bytes */
 #define NAME_MOST 400 /* bytes; of a longer one, or in a longer folder, the file is not known */
 
@@ -17,16 +30,13 @@ struct seen_module *modules_last; /* atomic: grows at the front */
 
 static struct {
     struct lock lock;
-    struct seen_module *buckets[BUCKETS];
+    struct seen_module *buckets[MODULE_BUCKETS];
     uintptr_t shifts;
-    size_t bytes; /* atomic */
     struct { /* addresses around the last one that was looked up: are they of a module noted? */
         uintptr_t start, bytes;
         bool noted;
     } around;
 } seen = {.lock = LOCK(PROFILE)};
-
-size_t modules_bytes(void) { return load_relaxed(&seen.bytes); }
 
 struct seen_module *modules_seen(void) { return load_acquire(&modules_last); }
 
@@ -76,7 +86,7 @@ static void add_lines(struct text *t, const struct module *module, const struct 
 
 static struct seen_module **bucket_of(const struct module *module)
 {
-    return &seen.buckets[mixed(module->start) % BUCKETS];
+    return &seen.buckets[mixed(module->start) % MODULE_BUCKETS];
 }
 
 /* The file may have been built anew since. A loaded module has its first page in memory. */
@@ -154,10 +164,9 @@ static struct seen_module *note(const struct module *module, uintptr_t address)
     add_lines(&t, module, &part, shift);
     size_t name = text_length(module->name) + 1;
     size_t bytes = sizeof(struct seen_module) + t.used + 1 + name + part.id_bytes;
-    struct seen_module *one = bytes <= META_MOST ? meta_take(bytes) : NULL;
+    struct seen_module *one = take(bytes);
     if (one == NULL)
         return NULL;
-    store_relaxed(&seen.bytes, seen.bytes + meta_size(bytes));
     bool checked =
         part.id_bytes > 0 && (uintptr_t)part.id - module->start <= os_page - part.id_bytes;
     char *name_at = one->lines + t.used + 1, *id_at = name_at + name;
@@ -242,3 +251,124 @@ bool modules_see(const struct modules_met *met, uintptr_t *frames, unsigned coun
     lock_release(&seen.lock);
     return all;
 }
+
+/* ---- lines of scripts ---- */
+
+#define LINE_BUCKETS 4096
+
+struct script_line *script_lines_first; /* atomic: grows at the front */
+
+static struct {
+    struct lock lock;
+    struct script_line **buckets;
+    size_t count;
+} noted = {.lock = LOCK(PROFILE)};
+
+void script_lines_enter(void) { lock_take(&noted.lock); }
+void script_lines_leave(void) { lock_release(&noted.lock); }
+
+static void add_octal(struct script_name *name, unsigned byte)
+{
+    char *to = name->bytes + name->length;
+    to[0] = '\\';
+    to[1] = (char)('0' + (byte >> 6));
+    to[2] = (char)('0' + (byte >> 3 & 7));
+    to[3] = (char)('0' + (byte & 7));
+    name->length += 4;
+}
+
+static bool is_plain(uint32_t letter)
+{
+    return letter > ' ' && letter < 0x7f && letter != '\\' && letter != ':';
+}
+
+static void add_utf8(struct script_name *name, uint32_t letter)
+{
+    unsigned more = letter < 0x800 ? 1 : letter < 0x10000 ? 2 : 3;
+    static const uint8_t heads[] = {0, 0xc0, 0xe0, 0xf0};
+    name->bytes[name->length++] = (char)(heads[more] | letter >> 6 * more);
+    while (more-- > 0)
+        name->bytes[name->length++] = (char)(0x80 | (letter >> 6 * more & 0x3f));
+}
+
+/* Python has a byte that is no UTF-8 as one of these (PEP 383). */
+#define BYTES_FIRST 0xdc80u
+#define BYTES_LAST 0xdcffu
+#define SURROGATE(letter) ((letter) >> 11 == 0xd800u >> 11)
+
+void script_name_add(struct script_name *name, uint32_t letter)
+{
+    if (name->length + 4 > name->most)
+        name->most = name->length; /* nothing after what is left out */
+    else if (is_plain(letter))
+        name->bytes[name->length++] = (char)letter;
+    else if (letter < 0x80)
+        add_octal(name, letter);
+    else if (letter >= BYTES_FIRST && letter <= BYTES_LAST)
+        add_octal(name, letter & 0xff);
+    else if (SURROGATE(letter) || letter > 0x10ffff)
+        name->bytes[name->length++] = '?';
+    else
+        add_utf8(name, letter);
+}
+
+static bool is_there(void)
+{
+    ASSERT(lock_held(&noted.lock));
+    if (noted.buckets == NULL) {
+        size_t bytes = round_up(LINE_BUCKETS * sizeof(void *), os_page);
+        noted.buckets = meta_take_pages(bytes);
+        add_relaxed(&bytes_taken, noted.buckets != NULL ? bytes : 0);
+    }
+    return noted.buckets != NULL;
+}
+
+static bool line_is(const struct script_line *one, const struct script_name *function,
+                    const struct script_name *file, uint32_t line)
+{
+    return one->line == line && one->function_bytes == function->length &&
+           one->file_bytes == file->length &&
+           text_begins(one->names, function->bytes, function->length) &&
+           text_begins(one->names + function->length, file->bytes, file->length);
+}
+
+static struct script_line *line_make(uint64_t hash, const struct script_name *function,
+                                     const struct script_name *file, uint32_t line)
+{
+    size_t bytes = sizeof(struct script_line) + function->length + file->length + 1;
+    struct script_line *one = noted.count < SCRIPT_MOST ? take(bytes) : NULL;
+    if (one == NULL)
+        return NULL;
+    struct script_line **bucket = &noted.buckets[hash % LINE_BUCKETS];
+    *one = (struct script_line){.next = script_lines_first,
+                                .next_of_bucket = *bucket,
+                                .address = SCRIPT_FIRST + (uintptr_t)one,
+                                .hash = hash,
+                                .line = line,
+                                .function_bytes = (uint32_t)function->length,
+                                .file_bytes = (uint32_t)file->length};
+    bytes_copy(one->names, function->bytes, function->length);
+    bytes_copy(one->names + function->length, file->bytes, file->length);
+    one->names[function->length + file->length] = '\0';
+    *bucket = one;
+    noted.count++;
+    store_release(&script_lines_first, one);
+    return one;
+}
+
+uintptr_t script_line_note(const struct script_name *function, const struct script_name *file,
+                           uint32_t line)
+{
+    uint64_t hash =
+        bytes_hash(bytes_hash(line, function->bytes, function->length), file->bytes, file->length);
+    if (!is_there())
+        return 0;
+    const struct script_line *one = noted.buckets[hash % LINE_BUCKETS];
+    while (one != NULL && (one->hash != hash || !line_is(one, function, file, line)))
+        one = one->next_of_bucket;
+    if (one == NULL)
+        one = line_make(hash, function, file, line);
+    return one != NULL ? (uintptr_t)one->address : 0;
+}
+
+const struct script_line *script_lines(void) { return load_acquire(&script_lines_first); }
