@@ -116,7 +116,8 @@ def test_what_the_library_takes_the_command_takes(setting: str, built: Built) ->
             "keep_bytes=banana",
             "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)",
         ),
-        ("keep_bytes=", "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)"),
+        ("keep_bytes=", "expected a value"),
+        ("stats_file=", "expected a value"),
         (
             "keep_bytes=1025G",
             "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)",
