@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from hakmem import profile_text
+from hakmem import interrupts, profile_text
 from hakmem.arguments import USAGE_ERROR
 from hakmem.modules import PPROF, NoModule, need
 
@@ -75,12 +75,14 @@ def replace(path: Path, content: bytes | Iterable[bytes]) -> None:
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """What is to be written, beside it first: half of a file is never there. Raises CannotWrite."""
+    """What is to be written, beside it first: half of a file is never there. Raises CannotWrite,
+    Interrupted."""
     made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
-            yield made
-            made.replace(path)
+            with interrupts.in_order():
+                yield made
+                made.replace(path)
         except BaseException:
             with suppress(OSError):
                 made.unlink()

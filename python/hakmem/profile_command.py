@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import select
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -38,7 +37,7 @@ DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
 With a FILE, reads a heap profile that a program on hakmem wrote: 'hakmem run --profile PROGRAM'
 writes one when the program ends. With a PID, takes a profile of a running process: turns the option
-'profile' on, waits, reads the profile, and turns the option off. Ctrl-C or SIGTERM ends the
+'profile' on, waits, reads the profile, and turns the option off. Ctrl-C, SIGTERM or SIGHUP ends the
 wait. The profile has only what was allocated while the option was on, in this call and in earlier
 ones.
 
@@ -346,16 +345,13 @@ def _is_on(pid: int) -> bool:
 
 @contextmanager
 def _interrupted() -> Iterator[Callable[[float], object]]:
-    """What waits for so many seconds. Ctrl-C ends the wait, and no more: else profiling would stay
-    on. So does SIGTERM. A handler may not take a lock that the interrupted thread may hold, so it
-    writes to a pipe."""
+    """What waits for so many seconds. Ctrl-C, SIGTERM or SIGHUP ends the wait, and no more: else
+    profiling would stay on. A handler may not take a lock that the interrupted thread may hold, so
+    it writes to a pipe."""
     ends, tell = os.pipe()
-    signals = signal.SIGINT, signal.SIGTERM
-    before = [signal.signal(one, lambda *_: os.write(tell, b"1")) for one in signals]
     try:
-        yield lambda seconds: select.select([ends], [], [], seconds)
+        with interrupts.handled(lambda *_: os.write(tell, b"1")):
+            yield lambda seconds: select.select([ends], [], [], seconds)
     finally:
-        for one, handler in zip(signals, before, strict=True):
-            signal.signal(one, handler)
         os.close(ends)
         os.close(tell)

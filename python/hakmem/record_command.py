@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hakmem import look, perf_map, rights, ring
+from hakmem import interrupts, look, perf_map, rights, ring
 from hakmem.arguments import USAGE_ERROR, number
 from hakmem.folders import Folder
 from hakmem.hint import hint
@@ -43,7 +43,7 @@ seconds without being recorded, and what was written until then can be read. The
 the program; processes that it leaves behind are not recorded any longer.
 
 With a PID, records a running process that uses hakmem, and those that it forks from then on, for so
-many seconds. Ctrl-C or SIGTERM ends the recording before that. Blocks that were allocated
+many seconds. Ctrl-C, SIGTERM or SIGHUP ends the recording before that. Blocks that were allocated
 before are only seen when they are freed.
 
 examples:
@@ -137,26 +137,24 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
     name = f"{look.program(pid).replace('/', '_')}.{pid}"
     writer = _writer(arguments.output or Path(f"{name}.recording"))
     folder = _folder_for(pid, root)
-    ended = False
+    until = float("inf")
 
     def end(*_: object) -> None:
-        nonlocal ended
-        ended = True
+        nonlocal until
+        until = 0.0
 
-    before = [(one, signal.signal(one, end)) for one in (signal.SIGINT, signal.SIGTERM)]
     try:
-        recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
-        look.record(pid, arguments.library, "/" + str(folder.path.relative_to(root)))
-        until = time.monotonic() + arguments.seconds
-        while not ended and not recorder.stopped and time.monotonic() < until and look.lives(pid):
-            recorder.look()
-            recorder.rest()
-        recorder.finish()
-        _tell(recorder)
+        with interrupts.handled(end):
+            recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
+            look.record(pid, arguments.library, "/" + str(folder.path.relative_to(root)))
+            until = min(until, time.monotonic() + arguments.seconds)
+            while not recorder.stopped and time.monotonic() < until and look.lives(pid):
+                recorder.look()
+                recorder.rest()
+            recorder.finish()
+            _tell(recorder)
         return FAILED if recorder.failed else 0
     finally:
-        for one, handler in before:
-            signal.signal(one, handler)
         folder.remove()
 
 
@@ -193,9 +191,16 @@ def _record_program(arguments: argparse.Namespace, command: list[str]) -> int:
     folder = Folder(PREFIX, _memory())
     try:
         recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
-        with _Signals() as signals:
+        program: subprocess.Popen[bytes] | None = None
+
+        def hand_on(number: int, _: object) -> None:
+            """Ctrl-C reaches the program as well as this command, as SIGHUP does that a terminal
+            sends: it goes on until the program has ended."""
+            if number == signal.SIGTERM and program is not None:
+                program.terminate()
+
+        with interrupts.handled(hand_on):
             program = _start(arguments.front, command, folder.path)
-            signals.pid = program.pid
             try:
                 while program.poll() is None:
                     recorder.look()
@@ -242,30 +247,6 @@ def _start(front: Path, command: list[str], folder: Path) -> subprocess.Popen[by
 
 def _words(front: Path, command: list[str]) -> list[str]:
     return ["/bin/sh", str(front), "run", "--", *command]
-
-
-class _Signals:
-    """Ctrl-C reaches the program as well as this command, which goes on until the program has
-    ended; SIGTERM is handed on."""
-
-    def __init__(self) -> None:
-        self.pid: int | None = None
-
-    def _hand_on(self, number: int, _frame: object) -> None:
-        if self.pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-
-    def __enter__(self) -> _Signals:
-        self.before = (
-            signal.signal(signal.SIGINT, lambda *_: None),
-            signal.signal(signal.SIGTERM, self._hand_on),
-        )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self.before[0])
-        signal.signal(signal.SIGTERM, self.before[1])
 
 
 @dataclass

@@ -120,6 +120,22 @@ def test_interrupted(recorded: Recorded) -> None:
     assert recorded.processes()[1]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_who_ends_the_command_ends_the_recording(recorded: Recorded, number: int) -> None:
+    """SIGTERM is handed on, as nobody else sends it to the program; SIGHUP, as from a terminal,
+    reaches all of them."""
+    command = _start(recorded, "serve")
+    _when("it records", lambda: recorded.file.exists() and recorded.file.stat().st_size > 1000)
+    if number == signal.SIGTERM:
+        command.send_signal(number)
+    else:
+        os.killpg(command.pid, number)
+    _, said = command.communicate(timeout=LONG)
+    assert command.returncode == 128 + number, said
+    assert " events of 1 process, " in said
+    assert recorded.processes()[1]
+
+
 def test_limit(recorded: Recorded) -> None:
     said = recorded.run("work", "2000000", options=("--limit", "1")).stderr
     assert "the recording ends early" in said and "(see --limit)" in said
@@ -246,6 +262,29 @@ def test_a_process_whose_name_is_cut_within_a_letter(recorded: Recorded, tmp_pat
     finally:
         plant.kill()
         plant.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_who_ends_the_command_ends_the_recording_of_a_process(
+    recorded: Recorded, number: int
+) -> None:
+    plant = _run_plant(recorded, "serve")
+    words = [str(recorded.hakmem), "record", "-o", str(recorded.file), "--seconds", "1000"]
+    with subprocess.Popen(
+        [*words, str(plant.pid)], stderr=subprocess.PIPE, text=True, env=clean_environment()
+    ) as command:
+        try:
+            size = recorded.file.stat
+            _when("it records", lambda: recorded.file.exists() and size().st_size > 1000)
+            command.send_signal(number)
+            _, said = command.communicate(timeout=LONG)
+            assert command.returncode == 0, said
+            assert plant.poll() is None and not leftovers(plant.pid)
+            assert recorded.only()[1].kind.size > 0
+        finally:
+            plant.kill()
+            plant.wait()
+            command.kill()
 
 
 def test_another_users_process(recorded: Recorded) -> None:
