@@ -139,8 +139,6 @@ def _said(
             [reader, str(subject), *words],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
-            errors="replace",  # paths need not be text
             timeout=seconds,
             start_new_session=apart,
         )
@@ -152,14 +150,15 @@ def _said(
             NO_SUCH, f"{reader}: {error.strerror}; install hakmem again, or build it whole"
         ) from error
     if done.returncode != 0:
-        what = done.stderr.partition(":")[0].strip()
+        said = done.stderr.decode(errors="replace").strip()  # paths need not be text
+        what = said.partition(":")[0].strip()
         if isinstance(subject, int) and what.startswith("no permission"):
             raise CannotLook(NO_RIGHT, f"{what}: {rights.reason(subject)}")
-        said = done.stderr.strip() or f"the reader ended with status {done.returncode}"
+        said = said or f"the reader ended with status {done.returncode}"
         if isinstance(subject, int) and "process" not in said:
             said = f"process {subject}: {said}"  # one of several may have been meant
         raise CannotLook(done.returncode, said)
-    return done.stdout
+    return done.stdout.decode(errors="surrogateescape")
 
 
 def purge(pid: int, library: Path) -> int:

@@ -162,7 +162,7 @@ def made_by(
     written: Times = EVER,
 ) -> PerfMap | None:
     """What a process wrote of such code; as of_process."""
-    mapped = (one.path for one in mappings if one.is_file)
+    mapped = (one.file for one in mappings if one.is_file)
     return of_process(pid, mapped, root, owners, notes, written)
 
 

@@ -22,7 +22,7 @@ from hakmem import (
     symbols,
 )
 from hakmem.arguments import WrongUse, number
-from hakmem.heap_profile import NoProfile, Profile
+from hakmem.heap_profile import NoProfile, Profile, escaped
 from hakmem.hint import hint
 from hakmem.look import CannotLook
 from hakmem.outputs import CannotWrite, Writer, WrongName, outputs, write
@@ -105,7 +105,7 @@ class Result:
 
 def _collapsed(result: Result) -> bytes:
     at = KINDS[result.kind][1] + 1
-    return profile_text.collapsed(result.now, at, result.before).encode()
+    return escaped(profile_text.collapsed(result.now, at, result.before)).encode()
 
 
 def _own(result: Result) -> str:
@@ -114,11 +114,13 @@ def _own(result: Result) -> str:
 
 OWN = ".heap"
 WRITERS: dict[str, Callable[[Result], bytes]] = {
-    ".html": lambda result: profile_html.page(result.shown, result.name, result.parts).encode(),
+    ".html": lambda result: escaped(
+        profile_html.page(result.shown, result.name, result.parts)
+    ).encode(),
     ".pb.gz": lambda result: pprof.profile(result.shown),
     ".collapsed": _collapsed,
     ".speedscope.json": lambda result: profile_text.speedscope(result.shown, result.name).encode(),
-    OWN: lambda result: _own(result).encode(),
+    OWN: lambda result: _own(result).encode(errors="surrogateescape"),
 }
 
 
