@@ -8,8 +8,8 @@ follows, with the blocks in use by the size of their class (look/samples.h). A f
 leaks has one more line for each site, `# leaks` and eight numbers. The figures are estimates for
 the whole program, made from the samples. Addresses are those to which the calls return, the
 innermost first. After the sites come mappings: of the modules that were seen in stacks, each with a
-comment `# build-id START ID`, and then the text of /proc/PID/maps. `# started N ms` before them
-says when the process began, by the clock of files. The former count where they
+comment `# build-id START ID`, and then the text of /proc/PID/maps. Before them `# started N ms` says
+when the process began, and `# written N ms` when this was, by the clock of files. The former count where they
 overlap: a module may be unloaded, and its addresses another's. Functions of scripts have addresses,
 too, where no code can be: a mapping there is of one line of a script, and named
 `[python:FILE:LINE:FUNCTION]`. At the end names may stand that were found when the file was written,
@@ -60,7 +60,7 @@ _MAPPING = re.compile(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20}) *(.*)"
 )
 _BUILD_ID = re.compile("# build-id ([0-9a-f]{1,16}) ((?:[0-9a-f]{2}){2,64})")
-_STARTED = re.compile(rf"# started {_N} ms")
+_TIME = re.compile(rf"# (started|written) {_N} ms")
 _SYMBOL = re.compile("# symbol ([0-9a-f]{1,16})\t([^\t]*)\t([^\t]*)\t([0-9]{1,10})")
 _SCRIPT = re.compile(r"\[python:([^:]*):([0-9]{1,10}):([^:]*)\]")
 SCRIPTS = 2**60  # the first address of their functions
@@ -195,6 +195,7 @@ class Profile:
     made: Made | None = None  # names of code that is in no file
     marks: tuple[Mark, ...] = ()
     started: float = 0.0  # the process, as of time.time(); 0: not known
+    written: float = 0.0  # the same of this
 
     @functools.cached_property
     def scripts(self) -> dict[int, Script]:
@@ -262,6 +263,7 @@ def parse(text: str, name: str) -> Profile:
     sites = _sites(lines[first:at], first + 1, name)
     said = [line for line in lines[at + 1 :] if line.startswith(COMMENT)]
     where = mappings(text.split("\n")[at + 1 : -1], at + 2, name)
+    times = {one[1]: int(one[2]) / 1000 for line in said if (one := _TIME.fullmatch(line))}
     most, allocated = (int(own[5]), int(own[6])) if own[5] else (None, None)
     return Profile(
         text=text,
@@ -274,9 +276,8 @@ def parse(text: str, name: str) -> Profile:
         allocated=allocated,
         symbols=_symbols(said),
         marks=tuple(marks),
-        started=next(
-            (int(one[1]) / 1000 for line in said if (one := _STARTED.fullmatch(line))), 0.0
-        ),
+        started=times.get("started", 0.0),
+        written=times.get("written", 0.0),
     )
 
 

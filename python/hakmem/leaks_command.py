@@ -106,7 +106,7 @@ def _run(arguments: argparse.Namespace) -> int:
             suppressions,
             arguments.reachable,
             debug_dirs=(*arguments.debug_dir, symbols.DEBUG_DIR),
-            written=path.stat().st_mtime,
+            written=profile.written or path.stat().st_mtime,
             known=Wrappers(arguments.wrapper),
             servers=arguments.name is None,  # else it is the end of a process, which waits
         )

@@ -187,7 +187,8 @@ def _run(arguments: argparse.Namespace) -> int:
     def of_file(path: Path, profile: Profile) -> Named:
         made = _made(arguments, profile, profile.pid, Path("/"), path)
         profile = perf_map.with_made(profile, made)
-        return symbols.named(profile, Path("/"), debug_dirs, _written(path), known)
+        written = profile.written or _written(path)
+        return symbols.named(profile, Path("/"), debug_dirs, written, known)
 
     before = None if arguments.diff is None else heap_profile.read(arguments.diff)
     parts: list[Part]
@@ -277,7 +278,7 @@ def _made(
     try:
         if arguments.perf_map is not None:
             return perf_map.read(arguments.perf_map)
-        owners, written = perf_map.of_file(owned, profile.started)
+        owners, written = perf_map.of_file(owned, profile)
         return perf_map.made_by(pid, profile.mappings, root, owners, notes, written)
     except (NoMap, OSError) as why:
         notes.append(str(why))

@@ -460,6 +460,7 @@ static void write_sites(void)
         sites++;
     }
     profile_add_end(next_line(), sites);
+    profile_add_times(next_line(), kernel_times("self"));
 }
 
 static void write_mappings(void)
