@@ -18,7 +18,6 @@
 #include "sheet/target.h"
 
 #define SAYS "hakmem run: "
-#define REPORTER_WORDS_MOST 64
 #define REPORTER_MORE_MOST 8
 /* Its status where something is lost; of budgets this and the sum of what is so, less 1.
  * command/hakmem.in asks for it. */
@@ -79,10 +78,13 @@ static int report(const struct trace *trace, char **more, const char *file, cons
     static char output[PATH_MOST];
     struct text t;
     char called[64];
-    char *words[REPORTER_WORDS_MOST + REPORTER_MORE_MOST + 4];
     size_t count = 0;
-    for (; trace->reporter[count] != NULL && count < REPORTER_WORDS_MOST; count++)
-        words[count] = trace->reporter[count];
+    while (trace->reporter[count] != NULL)
+        count++;
+    char **words = malloc((count + REPORTER_MORE_MOST + 4) * sizeof *words);
+    if (words == NULL)
+        return -1;
+    memcpy(words, trace->reporter, count * sizeof *words);
     snprintf(called, sizeof called, "--name=hakmem run: %s (%d)", name, process);
     words[count++] = called;
     if (trace->file != NULL) {
@@ -101,6 +103,7 @@ static int report(const struct trace *trace, char **more, const char *file, cons
         execvp(words[0], words);
         _exit(127);
     }
+    free(words);
     int status;
     while (child > 0 && waitpid(child, &status, 0) < 0)
         if (errno != EINTR)

@@ -1,12 +1,10 @@
 #include "profile.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "because.h"
 #include "sheet/profile.h"

@@ -4,6 +4,7 @@ which is started for each look, and the sheet that adds up from it."""
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -25,6 +26,19 @@ NO_SUCH, NO_RIGHT, WITHOUT, NONSENSE, WAITS, REFUSED = 3, 4, 5, 6, 7, 8
 # How the command then ends.
 STATUS = {WITHOUT: 1, NONSENSE: 1, REFUSED: 1, NO_RIGHT: 3, WAITS: 4}
 USAGE = 2
+
+
+def rounded(part: float, whole: float = MIB) -> int:
+    """In tenths, halves up: as the library shows its own figures."""
+    return math.floor(10 * part / whole + 0.5)
+
+
+def in_tenths(tenths: int) -> str:
+    return f"{'-' if tenths < 0 else ''}{abs(tenths) // 10}.{abs(tenths) % 10}"
+
+
+def mib(size: float) -> str:
+    return in_tenths(rounded(size))
 
 
 class CannotLook(Exception):

@@ -105,15 +105,30 @@ static uint64_t tenths_of(uint64_t part, uint64_t whole)
 #define TENTHS(tenths) (tenths) / 10, (tenths) % 10
 #define IN_MIB(bytes) TENTHS(tenths_of(bytes, MiB))
 
-static void add_line(struct text *t, const char *title, int64_t bytes, uint64_t resident)
+/* Lines of a sum. What is shown of each is how much further the sum is with it, as that is shown:
+ * so what is shown adds up, too. */
+struct lines_sum {
+    uint64_t so_far, whole;
+};
+
+/* Of what was `before` and what is `now`, in tenths. */
+static void add_tenths(struct text *t, uint64_t now, uint64_t before)
+{
+    uint64_t tenths = now < before ? before - now : now - before;
+    text_write(t, "%s%lu.%lu", now < before ? "-" : "", TENTHS(tenths));
+}
+
+static void add_line(struct text *t, struct lines_sum *sum, const char *title, int64_t bytes)
 {
     char amount[32], part[32];
-    uint64_t size = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
-    uint64_t tenths = tenths_of(size, MiB), percent = tenths_of(size * 100, resident);
-    const char *const signs[] = {"", "-"};
-    text_of(amount, sizeof amount, "%s%lu.%lu", signs[bytes < 0 && tenths > 0], TENTHS(tenths));
-    text_of(part, sizeof part, "%s%lu.%lu", signs[bytes < 0 && percent > 0], TENTHS(percent));
+    struct text in_mib, percent;
+    uint64_t before = sum->so_far, now = before + (uint64_t)bytes;
+    text_init(&in_mib, amount, sizeof amount);
+    text_init(&percent, part, sizeof part);
+    add_tenths(&in_mib, tenths_of(now, MiB), tenths_of(before, MiB));
+    add_tenths(&percent, tenths_of(now * 100, sum->whole), tenths_of(before * 100, sum->whole));
     text_write(t, "  %-40s%9s%7s\n", title, amount, part);
+    sum->so_far = now;
 }
 
 static void add_head(struct text *t, const struct heap *heap, const struct totals *totals)
@@ -205,16 +220,16 @@ static void add_requested(struct text *t, const struct heap *heap)
 
 static void print_text(struct text *t, const struct heap *heap, const struct totals *totals)
 {
+    struct lines_sum sum = {0, totals->resident};
     add_head(t, heap, totals);
     text_add(t, "heap                                              MiB      %\n");
     for (unsigned line = 0; line < HEAP_LINE_COUNT; line++)
-        add_line(t, sheet_lines[line].title, (int64_t)heap->resident[line], totals->resident);
-    add_line(t, "not accounted for", totals->unexplained, totals->resident);
+        add_line(t, &sum, sheet_lines[line].title, (int64_t)heap->resident[line]);
+    add_line(t, &sum, "not accounted for", totals->unexplained);
     text_add(t, "other\n");
-    add_line(t, "program, libraries, mapped files", (int64_t)totals->kinds[KIND_FILE],
-             totals->resident);
-    add_line(t, "stacks", (int64_t)totals->kinds[KIND_STACK], totals->resident);
-    add_line(t, "other anonymous memory", (int64_t)totals->kinds[KIND_ANONYMOUS], totals->resident);
+    add_line(t, &sum, "program, libraries, mapped files", (int64_t)totals->kinds[KIND_FILE]);
+    add_line(t, &sum, "stacks", (int64_t)totals->kinds[KIND_STACK]);
+    add_line(t, &sum, "other anonymous memory", (int64_t)totals->kinds[KIND_ANONYMOUS]);
     add_swapped(t, totals);
     add_limits(t, heap);
     add_requested(t, heap);
