@@ -180,6 +180,14 @@ static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
         EXPECT(keep_limit(most, 0) < keep_limit(most + 1, 0));
 }
 
+static void places_to_choose_from_take_a_small_part_of_limited_addresses(void)
+{
+    EXPECT(keep_apart(SIZE_MAX, 1024 * GiB));
+    EXPECT(keep_apart(LAW_SMALL_PART * MiB, MiB));
+    EXPECT(!keep_apart(LAW_SMALL_PART * MiB, MiB + 1));
+    EXPECT(!keep_apart(LAW_SMALL_PART * MiB - 1, MiB));
+}
+
 static void slabs_are_looked_at_in_parts(void)
 {
     EXPECT(!look_at_slab(9, LAW_SMALL_PART * 10, false));
@@ -301,6 +309,7 @@ int main(void)
     it_ends_when_little_is_free_or_a_small_share();
     blocks_move_where_that_fills_a_slab();
     little_is_kept_beside_use_and_more_where_it_was_needed();
+    places_to_choose_from_take_a_small_part_of_limited_addresses();
     slabs_are_looked_at_in_parts();
     much_that_is_idle_goes_back();
     the_more_went_back_in_vain_the_less_has_to_be_left();
