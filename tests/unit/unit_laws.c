@@ -319,6 +319,6 @@ int main(void)
     a_thread_rests_that_has_given_nearly_all_back();
     superslabs_start_huge_in_a_heap_of_small_blocks();
     slow_touches_are_followed_by_longer_and_longer_pauses();
-    puts("22 passed, 0 failed");
+    puts("23 passed, 0 failed");
     return 0;
 }
