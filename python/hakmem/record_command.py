@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -135,7 +134,6 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
         why = rights.reason(pid)
         raise NotPermitted(f"no permission to read and write process {pid}: {why}")
     name = f"{look.program(pid).replace('/', '_')}.{pid}"
-    writer = _writer(arguments.output or Path(f"{name}.recording"))
     folder = _folder_for(pid, root)
     until = float("inf")
 
@@ -144,6 +142,7 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
         until = 0.0
 
     try:
+        writer = _writer(arguments.output or Path(f"{name}.recording"))
         with interrupts.handled(end):
             recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
             look.record(pid, arguments.library, "/" + str(folder.path.relative_to(root)))
@@ -187,9 +186,9 @@ def _record_program(arguments: argparse.Namespace, command: list[str]) -> int:
     if shutil.which(command[0]) is None:  # 'hakmem run' says why, and nothing is written
         return subprocess.call(_words(arguments.front, command))
     output = arguments.output or Path(f"{Path(command[0]).name}.{os.getpid()}.recording")
-    writer = _writer(output)
-    folder = Folder(PREFIX, _memory())
+    folder = _folder()
     try:
+        writer = _writer(output)
         recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
         program: subprocess.Popen[bytes] | None = None
 
@@ -221,13 +220,16 @@ def _tell(recorder: Recorder) -> None:
         hint(f"'hakmem trace {recorder.writer.path}' says what the program did with its memory")
 
 
-def _memory() -> Path:
-    """A folder in memory with room for some rings, if there is one."""
+def _folder() -> Folder:
+    """In memory, if there is room for some rings."""
     memory = Path("/dev/shm")
     with suppress(OSError):
-        if shutil.disk_usage(memory).free >= 256 * 2**20 and os.access(memory, os.W_OK):
-            return memory
-    return Path(tempfile.gettempdir())
+        if shutil.disk_usage(memory).free >= 256 * 2**20:
+            return Folder(PREFIX, memory)
+    try:
+        return Folder(PREFIX)
+    except OSError as error:
+        raise CannotRecord(f"no folder for what the program tells: {error.strerror}") from error
 
 
 def _writer(path: Path) -> Writer:

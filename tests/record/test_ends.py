@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import signal
@@ -16,7 +17,7 @@ import pytest
 
 from hakmem import events
 from tests.counts.work import clean_environment
-from tests.nobody import as_nobody, readable_by_nobody
+from tests.nobody import as_nobody, public_folder, readable_by_nobody
 from tests.record.recorded import LONG, MARK, Recorded, leftovers
 
 
@@ -154,6 +155,28 @@ def test_full_disk(recorded: Recorded) -> None:
     found, whole = recorded.processes()
     assert whole and len(found) == 1
     assert recorded.file.stat().st_size <= most
+
+
+def test_a_umask_that_lets_nobody_in(recorded: Recorded) -> None:
+    """Not even the user whose files these are."""
+    by = []
+    if os.geteuid() == 0:  # which may do all
+        readable_by_nobody(recorded.hakmem)
+        by = as_nobody()
+    with public_folder() as folder:
+        folder.chmod(0o777)
+        script = ["sh", "-c", 'umask 777; exec "$@"', "sh"]
+        words = ["record", "-o", str(folder / "r"), "--", str(recorded.plant), "work", "1000"]
+        done = subprocess.run(
+            [*by, *script, str(recorded.hakmem), *words],
+            capture_output=True,
+            text=True,
+            timeout=LONG,
+            env=clean_environment(),
+        )
+        assert done.returncode == 0, done.stderr
+        assert re.search(r": [\d,]{4,} events of 1 process, ", done.stderr), done.stderr
+        assert [path.name for path in folder.iterdir()] == ["r"]
 
 
 def test_what_it_says_of_bad_input(recorded: Recorded) -> None:
