@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import json
 import os
 import select
 import shutil
@@ -23,7 +24,7 @@ from hakmem.hint import hint
 from hakmem.look import CannotLook
 from hakmem.modules import RECORDINGS, NoModule, need
 from hakmem.profile_text import printable, size
-from hakmem.recording import Writer
+from hakmem.recording import PROCESS_MOST, Writer
 from hakmem.ring import CHUNK_EVENTS, Gathered, Ring
 from hakmem.touched import Looks
 
@@ -539,4 +540,15 @@ def _command(process: Ring) -> list[str]:
         with suppress(OSError):
             command = Path(f"/proc/{process.process}/cmdline").read_bytes() or command
     words = command.removesuffix(b"\0").split(b"\0") if command else []
-    return [word.decode(errors="backslashreplace") for word in words]
+    return _cut([word.decode(errors="backslashreplace") for word in words])
+
+
+def _cut(words: list[str]) -> list[str]:
+    """To what a reader takes: linkers get some 100 KB."""
+    left, kept = PROCESS_MOST // 2, []
+    for word in words:
+        left -= len(json.dumps(word)) + 2
+        if left < 0:
+            return [*kept, "..."]
+        kept.append(word)
+    return kept

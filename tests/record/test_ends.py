@@ -179,6 +179,23 @@ def test_a_umask_that_lets_nobody_in(recorded: Recorded) -> None:
         assert [path.name for path in folder.iterdir()] == ["r"]
 
 
+def test_a_long_command_line(recorded: Recorded) -> None:
+    """Its end is left out."""
+    words = ["-c", ":", "sh", *(f"{n}" + "x" * 3000 for n in range(30)), "x" * 100_000]
+    done = subprocess.run(
+        [str(recorded.hakmem), "record", "-o", str(recorded.file), "--", "/bin/sh", *words],
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        env=clean_environment(),
+    )
+    assert done.returncode == 0, done.stderr
+    (shell,), whole = recorded.processes()
+    command = shell.facts["command"]
+    assert whole and command[:10] == ["/bin/sh", *words[:9]] and command[-1] == "..."
+    assert "/bin/sh -c : sh 0xxx" in recorded.trace().stdout
+
+
 def test_what_it_says_of_bad_input(recorded: Recorded) -> None:
     def says(*words: str) -> tuple[int, str]:
         done = subprocess.run(
