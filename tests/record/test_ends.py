@@ -157,6 +157,33 @@ def test_full_disk(recorded: Recorded) -> None:
     assert recorded.file.stat().st_size <= most
 
 
+def test_no_room_for_the_first_byte(recorded: Recorded) -> None:
+    """Nothing is left of it, and nothing is started."""
+
+    def before() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4, 4))
+
+    done = recorded.run("work", "10", status=125, before=before)
+    assert done.stderr == f"hakmem record: {recorded.file}: File too large\n"
+    assert not recorded.file.exists()
+
+
+def test_no_room_for_an_index(recorded: Recorded) -> None:
+    """A line says so."""
+    recorded.run("work", "20000")
+    done = subprocess.run(
+        [str(recorded.hakmem), "trace", "--index", str(recorded.file)],
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        env=clean_environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)),
+    )
+    index = recorded.file.with_name(recorded.file.name + ".index")
+    said = f"hakmem trace: {index}: File too large\n"
+    assert (done.returncode, done.stderr) == (5, said) and not index.exists()
+
+
 def test_a_umask_that_lets_nobody_in(recorded: Recorded) -> None:
     """Not even the user whose files these are."""
     by = []
