@@ -15,6 +15,7 @@
 #include "find.h"
 #include "profile.h"
 #include "sheet/profile.h"
+#include "sheet/stream.h"
 #include "sheet/target.h"
 
 #define SAYS "hakmem run: "
@@ -61,7 +62,7 @@ static void expand(struct text *t, const char *name, const struct trace *trace, 
     const char *last = strrchr(name, '/');
     const char *dot = strrchr(last != NULL ? last + 1 : name, '.');
     size_t kept = dot != NULL ? (size_t)(dot - name) : strlen(name);
-    if (process != trace->program && strstr(name, "%p") == NULL) {
+    if (process != trace->program && strstr(name, "%p") == NULL && !is_stream(name)) {
         text_init(&split, apart, sizeof apart);
         text_add_foreign(&split, name, kept);
         text_add(&split, ".%p");
@@ -200,10 +201,22 @@ static int write_all(int file, const char *text, size_t length)
     return 0;
 }
 
+static int write_to_stream(const char *path, const char *text, size_t length)
+{
+    int file = open(path, STREAM_FLAGS | O_CLOEXEC);
+    if (file < 0)
+        return errno;
+    fcntl(file, F_SETFL, O_APPEND);
+    int error = write_all(file, text, length);
+    return close(file) != 0 && error == 0 ? errno : error;
+}
+
 /* A file that is there in whole or not at all; 0, or the number of an error. */
 static int replace(const char *path, const char *text, size_t length)
 {
     static char beside[PATH_MOST + 32];
+    if (is_stream(path))
+        return write_to_stream(path, text, length);
     snprintf(beside, sizeof beside, "%s.%d.tmp", path, getpid());
     int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (file < 0)

@@ -13,6 +13,7 @@
 #include "profile/marks.h"
 #include "profile/samples.h"
 #include "sheet/profile.h"
+#include "sheet/stream.h"
 #include "sheet/target.h"
 
 /* ---- files and descriptors ----
@@ -45,17 +46,24 @@ static int output_write(int file, const char *text, size_t length)
     return 0;
 }
 
-/* A file that is there in whole or not at all: it is written beside, and then renamed. */
+/* A file that is there in whole or not at all: it is written beside, and then renamed. Or a stream.
+ */
 struct output {
     int file;
+    bool stream;
     const char *path;
     char beside[PATH_OPTION_MOST + 320];
 };
 
 static int output_begin(struct output *output, const char *path)
 {
-    text_of(output->beside, sizeof output->beside, "%s.%u.tmp", path, os_process());
     output->path = path;
+    output->stream = is_stream(path);
+    if (output->stream) {
+        output->file = call_open(path, STREAM_FLAGS);
+        return output->file < 0 ? -output->file : 0;
+    }
+    text_of(output->beside, sizeof output->beside, "%s.%u.tmp", path, os_process());
     call_unlink(output->beside); /* one that a killed process of this number left */
     output->file = call_open(output->beside, O_WRONLY | O_CREAT | O_EXCL);
     return output->file < 0 ? -output->file : 0;
@@ -68,6 +76,8 @@ static int output_end(struct output *output, int error)
     int closed = call_close(output->file);
     if (error == 0)
         error = -closed;
+    if (output->stream)
+        return error;
     if (error == 0)
         error = -call_rename(output->beside, output->path);
     if (error != 0)
