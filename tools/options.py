@@ -79,8 +79,8 @@ something wrong then prints these lines, and sets the variable to `done` for the
 starts.
 
 `hakmem run --set NAME=VALUE` is stricter. If the option does not exist, or does not accept the
-value, or if there is none, it starts nothing and exits with status 125. It asks the library itself, so `--set` accepts
-what the library accepts.
+value, or if there is none, it starts nothing and exits with status 125. It asks the library itself,
+so `--set` accepts what the library accepts.
 
 A program with more privileges than the user who started it (setuid, setgid or file capabilities, so
 that `AT_SECURE` is set) takes nothing from that user. From `/etc/hakmem.conf` it takes only what

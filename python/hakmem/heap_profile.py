@@ -8,13 +8,13 @@ follows, with the blocks in use by the size of their class (look/samples.h). A f
 leaks has one more line for each site, `# leaks` and eight numbers. The figures are estimates for
 the whole program, made from the samples. Addresses are those to which the calls return, the
 innermost first. After the sites come mappings: of the modules that were seen in stacks, each with a
-comment `# build-id START ID`, and then the text of /proc/PID/maps. Before them `# started N ms` says
-when the process began, and `# written N ms` when this was, by the clock of files. The former count where they
-overlap: a module may be unloaded, and its addresses another's. Functions of scripts have addresses,
-too, where no code can be: a mapping there is of one line of a script, and named
-`[python:FILE:LINE:FUNCTION]`. At the end names may stand that were found when the file was written,
-a line for each function at a call, the innermost inlined first: `# symbol CALL FUNCTION FILE LINE`,
-with tabs between.
+comment `# build-id START ID`, and then the text of /proc/PID/maps. Before them `# started N ms`
+says when the process began, and `# written N ms` when this was, by the clock of files. The former
+count where they overlap: a module may be unloaded, and its addresses another's. Functions of
+scripts have addresses, too, where no code can be: a mapping there is of one line of a script, and
+named `[python:FILE:LINE:FUNCTION]`. At the end names may stand that were found when the file was
+written, a line for each function at a call, the innermost inlined first: `# symbol CALL FUNCTION
+FILE LINE`, with tabs between.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hakmem import (
     heap_profile,
+    interrupts,
     look,
     perf_map,
     pprof,

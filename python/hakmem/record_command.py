@@ -545,7 +545,8 @@ def _command(process: Ring) -> list[str]:
 
 def _cut(words: list[str]) -> list[str]:
     """To what a reader takes: linkers get some 100 KB."""
-    left, kept = PROCESS_MOST // 2, []
+    left = PROCESS_MOST // 2
+    kept: list[str] = []
     for word in words:
         left -= len(json.dumps(word)) + 2
         if left < 0:

@@ -1,5 +1,5 @@
-/* Outputs that are no files to be put in place of others: devices, pipes, and descriptors by a name,
- * such as /dev/stderr. What is meant for them is written to them as they are. */
+/* Outputs that are no files to be put in place of others: devices, pipes, and descriptors by a
+ * name, such as /dev/stderr. What is meant for them is written to them as they are. */
 #ifndef HAKMEM_SHEET_STREAM_H
 #define HAKMEM_SHEET_STREAM_H
 
