@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,13 @@ try:
     os.environ["LOGNAME"] = pwd.getpwuid(os.getuid()).pw_name
 except KeyError:
     os.environ["LOGNAME"] = f"user-{os.getuid()}"
+
+
+# What was ignored where the tests were started (by nohup, or with &) would be ignored by what they
+# start, too; what is handled is not. A command that is asked to end heeds what is not ignored.
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -15,10 +15,10 @@
 #include "find.h"
 #include "profile.h"
 #include "sheet/profile.h"
+#include "sheet/stream.h"
 #include "sheet/target.h"
 
 #define SAYS "hakmem run: "
-#define REPORTER_WORDS_MOST 64
 #define REPORTER_MORE_MOST 8
 /* Its status where something is lost; of budgets this and the sum of what is so, less 1.
  * command/hakmem.in asks for it. */
@@ -62,7 +62,7 @@ static void expand(struct text *t, const char *name, const struct trace *trace, 
     const char *last = strrchr(name, '/');
     const char *dot = strrchr(last != NULL ? last + 1 : name, '.');
     size_t kept = dot != NULL ? (size_t)(dot - name) : strlen(name);
-    if (process != trace->program && strstr(name, "%p") == NULL) {
+    if (process != trace->program && strstr(name, "%p") == NULL && !is_stream(name)) {
         text_init(&split, apart, sizeof apart);
         text_add_foreign(&split, name, kept);
         text_add(&split, ".%p");
@@ -79,10 +79,13 @@ static int report(const struct trace *trace, char **more, const char *file, cons
     static char output[PATH_MOST];
     struct text t;
     char called[64];
-    char *words[REPORTER_WORDS_MOST + REPORTER_MORE_MOST + 4];
     size_t count = 0;
-    for (; trace->reporter[count] != NULL && count < REPORTER_WORDS_MOST; count++)
-        words[count] = trace->reporter[count];
+    while (trace->reporter[count] != NULL)
+        count++;
+    char **words = malloc((count + REPORTER_MORE_MOST + 4) * sizeof *words);
+    if (words == NULL)
+        return -1;
+    memcpy(words, trace->reporter, count * sizeof *words);
     snprintf(called, sizeof called, "--name=hakmem run: %s (%d)", name, process);
     words[count++] = called;
     if (trace->file != NULL) {
@@ -101,6 +104,7 @@ static int report(const struct trace *trace, char **more, const char *file, cons
         execvp(words[0], words);
         _exit(127);
     }
+    free(words);
     int status;
     while (child > 0 && waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
@@ -197,10 +201,22 @@ static int write_all(int file, const char *text, size_t length)
     return 0;
 }
 
+static int write_to_stream(const char *path, const char *text, size_t length)
+{
+    int file = open(path, STREAM_FLAGS | O_CLOEXEC);
+    if (file < 0)
+        return errno;
+    fcntl(file, F_SETFL, O_APPEND);
+    int error = write_all(file, text, length);
+    return close(file) != 0 && error == 0 ? errno : error;
+}
+
 /* A file that is there in whole or not at all; 0, or the number of an error. */
 static int replace(const char *path, const char *text, size_t length)
 {
     static char beside[PATH_MOST + 32];
+    if (is_stream(path))
+        return write_to_stream(path, text, length);
     snprintf(beside, sizeof beside, "%s.%d.tmp", path, getpid());
     int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (file < 0)

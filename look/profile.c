@@ -1,12 +1,10 @@
 #include "profile.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "because.h"
 #include "sheet/profile.h"
@@ -149,40 +147,19 @@ static bool modules_print(FILE *out, struct target *t, const struct watch_profil
     return true;
 }
 
-static uint64_t milliseconds(clockid_t clock)
+/* The process's number; `task` is what /proc calls it, or one of its threads, which may have begun
+ * later. */
+static void process_of(const char *task, char *process, size_t room)
 {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* When the process began, by the clock of files: what one with the same number left before is not
- * its own. `task` is what /proc calls it, or one of its threads, which may have begun later. */
-static void start_print(FILE *out, const char *task)
-{
-    char text[1024] = "";
-    unsigned long process = 0;
+    char text[256];
+    snprintf(process, room, "%s", task);
     snprintf(text, sizeof text, "/proc/%s/status", task);
     FILE *file = fopen(text, "re");
-    while (file != NULL && process == 0 && fgets(text, sizeof text, file) != NULL)
+    while (file != NULL && fgets(text, sizeof text, file) != NULL)
         if (strncmp(text, "Tgid:", 5) == 0)
-            process = strtoul(text + 5, NULL, 10);
+            snprintf(process, room, "%lu", strtoul(text + 5, NULL, 10));
     if (file != NULL)
         fclose(file);
-    snprintf(text, sizeof text, "/proc/%lu/stat", process);
-    file = fopen(text, "re");
-    text[file != NULL ? fread(text, 1, sizeof text - 1, file) : 0] = 0;
-    if (file != NULL)
-        fclose(file);
-    const char *field = strrchr(text, ')'); /* its name ends, which is the second */
-    for (int i = 2; field != NULL && i < 22; i++)
-        field = strchr(field + 1, ' ');
-    long ticks = sysconf(_SC_CLK_TCK);
-    if (field == NULL || ticks <= 0)
-        return;
-    uint64_t since_boot = strtoull(field, NULL, 10) * 1000 / (uint64_t)ticks;
-    uint64_t booted = milliseconds(CLOCK_REALTIME) - milliseconds(CLOCK_BOOTTIME);
-    fprintf(out, "# started %" PRIu64 " ms\n", booted + since_boot);
 }
 
 static bool maps_print(FILE *out, const char *process, struct why *why)
@@ -259,6 +236,7 @@ bool profile_print(FILE *out, struct target *t, const struct tables *tables, con
 {
     struct pass pass = {.t = t, .w = &tables->profile, .out = out, .more = more};
     struct text text;
+    char number[48];
     if (pass.w->sites == NULL)
         return because(why, EXIT_REFUSED, "its hakmem is too old to take heap profiles");
     if (!profile_sum_all(t, pass.w, &pass.sums))
@@ -276,8 +254,9 @@ bool profile_print(FILE *out, struct target *t, const struct tables *tables, con
     if (more != NULL && more->add_sites != NULL)
         pass.printed += more->add_sites(more, &text);
     profile_add_end(&text, pass.printed);
+    process_of(process, number, sizeof number);
+    profile_add_times(&text, kernel_times(number));
     fputs(line, out);
-    start_print(out, process);
     if (!modules_print(out, t, pass.w))
         return because(why, EXIT_NONSENSE, "its list of modules is invalid");
     if (!maps_print(out, process, why))

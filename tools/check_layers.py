@@ -45,6 +45,7 @@ MODULE_FLOOR = {
     "library": 0,
     "extras": 1,
     "folders": 0,
+    "interrupts": 0,
     "look": 1,
     "modules": 0,
     "heap_profile": 0,

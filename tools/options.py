@@ -48,6 +48,9 @@ stats_signal    = 10
 | mode | one of the words that the option names |
 | path | the name of a file, at most 1023 bytes, or `none` |
 
+An option without a value, as in `HAKMEM_PRESET=`, counts as not set, and so does an empty
+`HAKMEM_CONFIG`: what an earlier place says stays.
+
 An option whose default is `auto` accepts the value `auto`: hakmem then decides by itself, while the
 program runs or by `preset`.
 
@@ -76,8 +79,8 @@ something wrong then prints these lines, and sets the variable to `done` for the
 starts.
 
 `hakmem run --set NAME=VALUE` is stricter. If the option does not exist, or does not accept the
-value, it starts nothing and exits with status 125. It asks the library itself, so `--set` accepts
-what the library accepts.
+value, or if there is none, it starts nothing and exits with status 125. It asks the library itself,
+so `--set` accepts what the library accepts.
 
 A program with more privileges than the user who started it (setuid, setgid or file capabilities, so
 that `AT_SECURE` is set) takes nothing from that user. From `/etc/hakmem.conf` it takes only what

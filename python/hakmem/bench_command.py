@@ -43,7 +43,7 @@ exit status:
   1    all was run, and hakmem itself failed on a row
   2    wrong usage, or it can't begin, or can't write what it found
   125  hakmem+NAME=VALUE names no option, or gives it a value that is not allowed
-  130  interrupted; what had finished is kept
+  130  interrupted, by SIGTERM 143, by SIGHUP 129; what had finished is kept
 """
 
 

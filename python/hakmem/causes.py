@@ -199,6 +199,12 @@ CAUSES |= {
         "JavaScript's objects are in V8's heap; buffers and native code call malloc.",
         "Nothing needs to be done.",
     ),
+    "LuaJIT": (
+        "LuaJIT's own heap",
+        "LuaJIT keeps its objects in a separate heap that it maps directly from the kernel, unless "
+        "it was built with LUAJIT_USE_SYSMALLOC. Only C code calls malloc.",
+        "Nothing needs to be done.",
+    ),
     "Go": (
         "Go's own heap",
         "Go's objects are in the heap of Go's runtime; only C code calls malloc.",
@@ -269,5 +275,8 @@ CAUSES |= {
 
 INSTALLATION = ("no-library", "not-loaded")
 UNKNOWN = ("stripped", "unseen", "memory", "deleted", "unreadable-program")
-NOTES = ("Python", "Java", "Node.js", "Go", "libc-handle", "killed", "malloc-conf", "beside")
+NOTES = (
+    *("Python", "Java", "Node.js", "LuaJIT", "Go"),
+    *("libc-handle", "killed", "malloc-conf", "beside"),
+)
 OBJECTS = ("polars", "pyarrow", "duckdb", "inner")

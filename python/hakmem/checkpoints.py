@@ -10,7 +10,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -116,8 +116,14 @@ class Index:
     def __enter__(self) -> Index:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.file.close()
+            return
+        file, self.file.fp = self.file.fp, None  # else it is written again when it is forgotten
+        with suppress(OSError):
+            if file is not None:
+                file.close()
 
 
 _EARLIER = -2  # no number of a call, and not that of none

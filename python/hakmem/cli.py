@@ -22,7 +22,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hakmem import __version__
+from hakmem import __version__, interrupts
 from hakmem.arguments import USAGE_ERROR
 from hakmem.library import Library
 from hakmem.modules import NoModule, need, needed
@@ -320,6 +320,9 @@ def main() -> None:
         what = f"{error.filename}: " if error.filename else ""
         mistake = f"hakmem {' '.join(sys.argv[3:4])}: {what}{error.strerror or error}\n"
         status = FAILED
+    except interrupts.Interrupted as end:  # what it undid is undone
+        signal.signal(end.number, signal.SIG_DFL)
+        os.kill(os.getpid(), end.number)
     except Exception:  # 1, Python's own status for it, has a meaning
         said = "hakmem: this is a mistake in hakmem; please report it\n"
         mistake = f"{traceback.format_exc()}{said}"

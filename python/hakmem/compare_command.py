@@ -39,7 +39,7 @@ exit status:
   3    an allocator is not active in the program
   4    the program failed on an allocator, or its output differs
   125  hakmem+NAME=VALUE names no option, or gives it a value that is not allowed
-  130  interrupted
+  130  interrupted; by SIGTERM 143, by SIGHUP 129
 """
 
 

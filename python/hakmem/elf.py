@@ -60,6 +60,7 @@ RUNTIMES = {
     "PyObject_Malloc": "Python",
     "JNI_CreateJavaVM": "Java",
     "node_module_register": "Node.js",
+    "luaJIT_setmode": "LuaJIT",
 }
 MACHINES = {
     "EM_X86_64": "x86-64",

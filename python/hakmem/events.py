@@ -477,7 +477,7 @@ def _calls(process: Process, chunks: Chunks) -> Calls:
 def _text(path: bytes) -> str:
     """A line that is written as a path."""
     packed = numpy().frombuffer(path, "u1").reshape(-1, 8)[:, :PACKED].tobytes()
-    return str(packed.rstrip(b"\0\n").decode(errors="replace"))
+    return str(packed.rstrip(b"\0\n").decode(errors="surrogateescape"))
 
 
 def _take_lines(process: Process, lines: str, time: int) -> bool:
@@ -485,11 +485,11 @@ def _take_lines(process: Process, lines: str, time: int) -> bool:
     module. False of anything else."""
     word, _, rest = lines.partition(" ")
     if word == "mark":
-        process.marks[time, rest] = None
+        process.marks[time, heap_profile.escaped(rest)] = None
         return True
     if word == "thread":
         number, _, name = rest.partition(" ")
-        process.names[number] = name
+        process.names[number] = heap_profile.escaped(name)
         return True
     with suppress(heap_profile.NoProfile):
         heap_profile.mappings(lines.split("\n"), 1, "")

@@ -6,7 +6,6 @@ import argparse
 import errno
 import io
 import re
-import signal
 import socket
 import sys
 import threading
@@ -15,10 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from hakmem import look, metrics, rights
+from hakmem import interrupts, look, metrics, rights
 from hakmem.look import CannotLook
 from hakmem.modules import NoModule
 
@@ -28,7 +26,7 @@ EPILOG = """\
 Serves http://ADDRESS:PORT/metrics, as OpenMetrics or in Prometheus' older text format, whichever
 the client asks for. Each request looks at all processes that have loaded hakmem's library and that
 the exporter may read, or at the given ones. The metrics are those of 'hakmem top --prometheus'.
-Runs until it is interrupted or gets SIGTERM.
+Runs until it is interrupted or gets SIGTERM or SIGHUP.
 
 A request is answered within 80% of the time that Prometheus announces for it, or within 8 seconds.
 A process that was not read by then counts as unreadable, and is the first one in the next request.
@@ -48,7 +46,7 @@ examples:
   hakmem exporter --dashboard >dashboard.json
 
 exit status:
-  0  it was interrupted, or got SIGTERM; or the dashboard is printed
+  0  it was interrupted, or got SIGTERM or SIGHUP; or the dashboard is printed
   2  wrong usage, no such process, the address can't be used, or a module is missing
 """
 DEFAULT = "127.0.0.1:10910"
@@ -268,17 +266,12 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"hakmem exporter: {why}", file=sys.stderr)
         return why.status
 
-    def end(_: int, __: FrameType | None) -> None:
-        # Waits for the loop to end, which this thread is in.
-        threading.Thread(target=server.shutdown).start()
-
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, end)
     host, port = server.server_address[:2]
     shown = f"[{host!s}]" if ":" in str(host) else str(host)
-    print(f"hakmem exporter: http://{shown}:{port}/metrics", file=sys.stderr, flush=True)
-    if not pids and rights.hidden():
-        print(f"hakmem exporter: {rights.HIDDEN}", file=sys.stderr, flush=True)
-    with server:
+    # To shut it down is to wait for the loop to end, which this thread is in.
+    with server, interrupts.handled(lambda *_: threading.Thread(target=server.shutdown).start()):
+        print(f"hakmem exporter: http://{shown}:{port}/metrics", file=sys.stderr, flush=True)
+        if not pids and rights.hidden():
+            print(f"hakmem exporter: {rights.HIDDEN}", file=sys.stderr, flush=True)
         server.serve_forever(poll_interval=0.2)
     return 0

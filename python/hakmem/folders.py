@@ -38,6 +38,7 @@ class Folder:
         """Not where somebody took it for left behind, before it was locked."""
         self.path = Path(tempfile.mkdtemp(LOCKED, prefix, where))
         try:
+            self.path.chmod(0o700)  # whatever umask says
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:
             return False

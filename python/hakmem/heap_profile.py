@@ -8,13 +8,13 @@ follows, with the blocks in use by the size of their class (look/samples.h). A f
 leaks has one more line for each site, `# leaks` and eight numbers. The figures are estimates for
 the whole program, made from the samples. Addresses are those to which the calls return, the
 innermost first. After the sites come mappings: of the modules that were seen in stacks, each with a
-comment `# build-id START ID`, and then the text of /proc/PID/maps. `# started N ms` before them
-says when the process began, by the clock of files. The former count where they
-overlap: a module may be unloaded, and its addresses another's. Functions of scripts have addresses,
-too, where no code can be: a mapping there is of one line of a script, and named
-`[python:FILE:LINE:FUNCTION]`. At the end names may stand that were found when the file was written,
-a line for each function at a call, the innermost inlined first: `# symbol CALL FUNCTION FILE LINE`,
-with tabs between.
+comment `# build-id START ID`, and then the text of /proc/PID/maps. Before them `# started N ms`
+says when the process began, and `# written N ms` when this was, by the clock of files. The former
+count where they overlap: a module may be unloaded, and its addresses another's. Functions of
+scripts have addresses, too, where no code can be: a mapping there is of one line of a script, and
+named `[python:FILE:LINE:FUNCTION]`. At the end names may stand that were found when the file was
+written, a line for each function at a call, the innermost inlined first: `# symbol CALL FUNCTION
+FILE LINE`, with tabs between.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _MAPPING = re.compile(
     r"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([-rwxsp]{4}) ([0-9a-f]{1,16}) \S+ ([0-9]{1,20}) *(.*)"
 )
 _BUILD_ID = re.compile("# build-id ([0-9a-f]{1,16}) ((?:[0-9a-f]{2}){2,64})")
-_STARTED = re.compile(rf"# started {_N} ms")
+_TIME = re.compile(rf"# (started|written) {_N} ms")
 _SYMBOL = re.compile("# symbol ([0-9a-f]{1,16})\t([^\t]*)\t([^\t]*)\t([0-9]{1,10})")
 _SCRIPT = re.compile(r"\[python:([^:]*):([0-9]{1,10}):([^:]*)\]")
 SCRIPTS = 2**60  # the first address of their functions
@@ -70,6 +70,16 @@ APART = 2**58  # and of functions that had one address at two times (perf_map.py
 MAPPED = "MAPPED_LIBRARIES:"
 COMMENT = "# "
 DELETED = " (deleted)"
+
+
+_BYTE = re.compile("[\udc80-\udcff]")
+
+
+def escaped(text: str) -> str:
+    """Bytes that are no UTF-8, decoded with surrogateescape, by their numbers."""
+    if text.isascii():
+        return text
+    return _BYTE.sub(lambda byte: f"\\x{ord(byte[0]) - 0xDC00:02x}", text)
 
 
 def plain(address: int) -> int:
@@ -96,14 +106,23 @@ class Mapping:
     start: int
     end: int
     offset: int  # in the file
-    path: str  # empty, or [heap] and the like, where it is no file
+    path: str  # as it is shown; empty, or [heap] and the like, where it is no file
     executable: bool
-    deleted: bool  # the file was removed or replaced while the process ran
+    deleted: bool  # the file was removed or replaced while the process ran, or never had a name
     build_id: str = ""  # of the module in memory; empty: not known
+    _file: str = ""
 
     @property
     def is_file(self) -> bool:
         return self.path.startswith("/")
+
+    @property
+    def file(self) -> str:
+        """The path by which to open it: it need not be text."""
+        return self._file or self.path
+
+    def at(self, file: str) -> Mapping:
+        return replace(self, path=escaped(file), _file=file)
 
 
 @dataclass(frozen=True)
@@ -176,6 +195,7 @@ class Profile:
     made: Made | None = None  # names of code that is in no file
     marks: tuple[Mark, ...] = ()
     started: float = 0.0  # the process, as of time.time(); 0: not known
+    written: float = 0.0  # the same of this
 
     @functools.cached_property
     def scripts(self) -> dict[int, Script]:
@@ -204,14 +224,14 @@ def read(path: Path) -> Profile:
         raise NoProfile(f"{path}: {said}", missing_status(error)) from error
     if len(content) > MOST_BYTES:
         raise NoProfile(f"{path}: larger than {MOST_BYTES // 2**20} MiB, so no heap profile")
-    return parse(content.decode(errors="replace"), str(path))
+    return parse(content.decode(errors="surrogateescape"), str(path))
 
 
 def parse(text: str, name: str) -> Profile:
-    """Raises NoProfile; `name` is what it calls the text."""
+    """`text`: bytes, decoded with surrogateescape; `name` is what it calls it. Raises NoProfile."""
     if not text:
         raise NoProfile(f"{name}: empty")
-    lines = text.split("\n")
+    lines = escaped(text).split("\n")
     head = _HEAD.fullmatch(lines[0])
     if head is None:
         other = _ANY_HEAD.match(lines[0])
@@ -242,7 +262,8 @@ def parse(text: str, name: str) -> Profile:
         first += 1
     sites = _sites(lines[first:at], first + 1, name)
     said = [line for line in lines[at + 1 :] if line.startswith(COMMENT)]
-    where = mappings(lines[at + 1 :], at + 2, name)
+    where = mappings(text.split("\n")[at + 1 : -1], at + 2, name)
+    times = {one[1]: int(one[2]) / 1000 for line in said if (one := _TIME.fullmatch(line))}
     most, allocated = (int(own[5]), int(own[6])) if own[5] else (None, None)
     return Profile(
         text=text,
@@ -255,9 +276,8 @@ def parse(text: str, name: str) -> Profile:
         allocated=allocated,
         symbols=_symbols(said),
         marks=tuple(marks),
-        started=next(
-            (int(one[1]) / 1000 for line in said if (one := _STARTED.fullmatch(line))), 0.0
-        ),
+        started=times.get("started", 0.0),
+        written=times.get("written", 0.0),
     )
 
 
@@ -428,9 +448,10 @@ def mappings(lines: list[str], first: int, name: str) -> tuple[Mapping, ...]:
             int(match[1], 16),
             int(match[2], 16),
             int(match[4], 16),
-            path.removesuffix(DELETED),
+            escaped(path.removesuffix(DELETED)),
             "x" in match[3],
             path.endswith(DELETED),
+            _file=path.removesuffix(DELETED),
         )
         # In a file system each file has another number than 0.
         (noted if one.is_file and int(match[5]) == 0 else last).append(one)
@@ -445,7 +466,7 @@ def _joined(noted: list[Mapping], last: list[Mapping]) -> list[Mapping]:
     """The loader may know another name of the same file: then the kernel's counts."""
     by_start = {one.start: one for one in last}
     gone = [one for one in noted if not _is_same_file(one, by_start.get(one.start))]
-    gone = [replace(one, path=os.path.normpath(one.path)) for one in gone]
+    gone = [one.at(os.path.normpath(one.file)) for one in gone]
     if not gone:
         return last
     gone.sort(key=lambda one: one.start)
@@ -473,7 +494,7 @@ def _joined(noted: list[Mapping], last: list[Mapping]) -> list[Mapping]:
 def _is_same_file(noted: Mapping, other: Mapping | None) -> bool:
     if other is None or not other.is_file or other.offset != noted.offset:
         return False
-    names = Path(noted.path), Path(other.path)
+    names = Path(noted.file), Path(other.file)
     return names[0].name == names[1].name or os.path.realpath(names[0]) == os.path.realpath(
         names[1]
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hakmem import symbols, wrappers
-from hakmem.heap_profile import Figures, Leaks, NoProfile, Profile
+from hakmem.heap_profile import Figures, Leaks, NoProfile, Profile, escaped
 from hakmem.symbols import DEBUG_DIR, Named, Stack
 from hakmem.wrappers import Wrappers
 
@@ -150,7 +150,8 @@ def read_suppressions(path: Path) -> list[Pattern]:
     if len(content) > MOST_BYTES:
         raise WrongSuppression(f"{path}: larger than {MOST_BYTES // 2**20} MiB")
     patterns = []
-    for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
+    said = escaped(content.decode(errors="surrogateescape"))
+    for number, line in enumerate(said.splitlines(), 1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue

@@ -106,7 +106,7 @@ def _run(arguments: argparse.Namespace) -> int:
             suppressions,
             arguments.reachable,
             debug_dirs=(*arguments.debug_dir, symbols.DEBUG_DIR),
-            written=path.stat().st_mtime,
+            written=profile.written or path.stat().st_mtime,
             known=Wrappers(arguments.wrapper),
             servers=arguments.name is None,  # else it is the end of a process, which waits
         )
@@ -140,7 +140,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _copied(text: str, path: Path) -> bool:
     """What can't be copied is printed instead: it may be all that is left of a program."""
     try:
-        replace(path, text.encode(errors="replace"))
+        replace(path, text.encode(errors="surrogateescape"))
     except CannotWrite as why:
         print(f"hakmem leaks: {printable(str(why))}", file=sys.stderr, flush=True)
         return False

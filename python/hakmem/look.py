@@ -4,6 +4,7 @@ which is started for each look, and the sheet that adds up from it."""
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -25,6 +26,19 @@ NO_SUCH, NO_RIGHT, WITHOUT, NONSENSE, WAITS, REFUSED = 3, 4, 5, 6, 7, 8
 # How the command then ends.
 STATUS = {WITHOUT: 1, NONSENSE: 1, REFUSED: 1, NO_RIGHT: 3, WAITS: 4}
 USAGE = 2
+
+
+def rounded(part: float, whole: float = MIB) -> int:
+    """In tenths, halves up: as the library shows its own figures."""
+    return math.floor(10 * part / whole + 0.5)
+
+
+def in_tenths(tenths: int) -> str:
+    return f"{'-' if tenths < 0 else ''}{abs(tenths) // 10}.{abs(tenths) % 10}"
+
+
+def mib(size: float) -> str:
+    return in_tenths(rounded(size))
 
 
 class CannotLook(Exception):
@@ -139,8 +153,6 @@ def _said(
             [reader, str(subject), *words],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
-            errors="replace",  # paths need not be text
             timeout=seconds,
             start_new_session=apart,
         )
@@ -152,14 +164,15 @@ def _said(
             NO_SUCH, f"{reader}: {error.strerror}; install hakmem again, or build it whole"
         ) from error
     if done.returncode != 0:
-        what = done.stderr.partition(":")[0].strip()
+        said = done.stderr.decode(errors="replace").strip()  # paths need not be text
+        what = said.partition(":")[0].strip()
         if isinstance(subject, int) and what.startswith("no permission"):
             raise CannotLook(NO_RIGHT, f"{what}: {rights.reason(subject)}")
-        said = done.stderr.strip() or f"the reader ended with status {done.returncode}"
+        said = said or f"the reader ended with status {done.returncode}"
         if isinstance(subject, int) and "process" not in said:
             said = f"process {subject}: {said}"  # one of several may have been meant
         raise CannotLook(done.returncode, said)
-    return done.stdout
+    return done.stdout.decode(errors="surrogateescape")
 
 
 def purge(pid: int, library: Path) -> int:

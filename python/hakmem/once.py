@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import suppress
 
-from hakmem import look, metrics, rows
+from hakmem import interrupts, look, metrics, rows
 from hakmem.arguments import USAGE_ERROR, number
 from hakmem.hint import hint
 from hakmem.look import CannotLook
@@ -52,16 +52,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.prometheus:
         return _prometheus(arguments, pids)
     looks = rows.Looks(arguments.library)
-    with suppress(BrokenPipeError, KeyboardInterrupt):
-        status = _look(looks, pids, arguments.json, first=True)
-        if not (arguments.json or arguments.every):
-            hint("'hakmem why PID' says why one of them is so large")
-        while arguments.every and status == 0:
-            time.sleep(arguments.every)
-            status = _look(looks, pids, arguments.json, first=False)
-            if not looks.sheets:
-                return 0  # all have ended
-        return status
+    with suppress(BrokenPipeError):
+        if not arguments.every:
+            status = _look(looks, pids, arguments.json, first=True)
+            if not arguments.json:
+                hint("'hakmem why PID' says why one of them is so large")
+            return status
+        with suppress(interrupts.Interrupted), interrupts.in_order():
+            status = _look(looks, pids, arguments.json, first=True)
+            while status == 0:
+                time.sleep(arguments.every)
+                status = _look(looks, pids, arguments.json, first=False)
+                if not looks.sheets:
+                    return 0  # all have ended
+            return status
     return 0
 
 

@@ -60,7 +60,7 @@ def _source(name: str, environment: Mapping[str, str]) -> str | None:
     """The last place that names an option. Only the library knows whether it accepts the value."""
     names = [name, *(old for old, now in renamed().items() if now == name)]
     variables = [f"HAKMEM_{each.upper()}" for each in names]
-    given = [variable for variable in environment if variable in variables]
+    given = [variable for variable, value in environment.items() if value and variable in variables]
     if given:
         return given[-1]
     for path in (environment.get("HAKMEM_CONFIG"), SYSTEM_FILE):
@@ -71,8 +71,8 @@ def _source(name: str, environment: Mapping[str, str]) -> str | None:
         except OSError:
             continue
         for at in range(len(lines), 0, -1):
-            left, equals, _ = lines[at - 1].split("#")[0].partition("=")
-            if equals and left.strip().lower() in names:
+            left, _, right = lines[at - 1].split("#")[0].partition("=")
+            if right.strip() and left.strip().lower() in names:
                 return f"{path}:{at}"
     return None
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from hakmem import profile_text
+from hakmem import interrupts, profile_text
 from hakmem.arguments import USAGE_ERROR
 from hakmem.modules import PPROF, NoModule, need
 
@@ -50,10 +51,25 @@ def outputs(
     return found
 
 
+def is_stream(path: Path) -> bool:
+    """A device, a pipe, or a descriptor by a name: no file to put another one in place of."""
+    if str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")):
+        return True
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
 def check(path: Path) -> None:
     """Before there is anything to write. Raises CannotWrite."""
     if os.path.isdir(path):  # noqa: PTH112  that of pathlib fails at a name that is too long
         raise CannotWrite(f"{path}: {os.strerror(errno.EISDIR)}")
+    if is_stream(path):
+        if not os.access(path, os.W_OK):
+            raise CannotWrite(f"{path}: no permission to write")
+        return
     if not os.access(path.parent, os.W_OK | os.X_OK):
         there = path.parent.is_dir()
         raise CannotWrite(
@@ -69,18 +85,27 @@ def write(path: Path, content: bytes | Iterable[bytes], command: str) -> None:
 
 def replace(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Raises CannotWrite."""
+    if is_stream(path):
+        try:
+            with path.open("ab") as file:
+                file.writelines([content] if isinstance(content, bytes) else content)
+        except OSError as error:
+            raise CannotWrite(f"{path}: {error.strerror}") from error
+        return
     with replaced(path) as made, made.open("wb") as file:
         file.writelines([content] if isinstance(content, bytes) else content)
 
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """What is to be written, beside it first: half of a file is never there. Raises CannotWrite."""
+    """What is to be written, beside it first: half of a file is never there. Raises CannotWrite,
+    Interrupted."""
     made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
-            yield made
-            made.replace(path)
+            with interrupts.in_order():
+                yield made
+                made.replace(path)
         except BaseException:
             with suppress(OSError):
                 made.unlink()

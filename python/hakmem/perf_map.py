@@ -162,7 +162,7 @@ def made_by(
     written: Times = EVER,
 ) -> PerfMap | None:
     """What a process wrote of such code; as of_process."""
-    mapped = (one.path for one in mappings if one.is_file)
+    mapped = (one.file for one in mappings if one.is_file)
     return of_process(pid, mapped, root, owners, notes, written)
 
 
@@ -171,22 +171,23 @@ def with_made_here(profile: Profile, file: Path | None = None) -> tuple[Profile,
     is of another process, which had the file's owner."""
     notes: list[str] = []
     try:
-        owners, written = of_file(file, profile.started)
+        owners, written = of_file(file, profile)
         made = made_by(profile.pid, profile.mappings, Path("/"), owners, notes, written)
     except OSError as why:
         return profile, [f"{file}: {why.strerror}"]
     return with_made(profile, made), notes
 
 
-def of_file(profile: Path | None, began: float) -> tuple[set[int], Times]:
+def of_file(file: Path | None, profile: Profile) -> tuple[set[int], Times]:
     """Whose files may have names for a profile, and when those were written: a process with the
-    same number may have been there before this one began, or after it. None: this process's. Raises
-    OSError."""
-    if profile is None:
+    same number may have been there before this one began, or after it. `file`: the profile, or a
+    process that is there; None: this one. Raises OSError."""
+    if file is None:
         return {os.geteuid()}, (started(os.getpid()) - SLACK, EVER[1])
-    status = profile.stat()
-    last = status.st_mtime + LATER if stat.S_ISREG(status.st_mode) else EVER[1]  # it is there
-    return {os.geteuid(), status.st_uid}, (began - SLACK, last)
+    status = file.stat()
+    ended = stat.S_ISREG(status.st_mode)
+    last = (profile.written or status.st_mtime) + LATER if ended else EVER[1]
+    return {os.geteuid(), status.st_uid}, (profile.started - SLACK, last)
 
 
 def started(pid: int) -> float:

@@ -174,7 +174,7 @@ def as_called(profile: Profile, pid: int) -> Profile:
     except OSError:
         return profile
     link = called(pid, path)
-    mappings = (replace(one, path=link) if one.path == path else one for one in profile.mappings)
+    mappings = (one.at(link) if one.file == path else one for one in profile.mappings)
     return replace(profile, mappings=tuple(mappings))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import select
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from hakmem import (
     heap_profile,
+    interrupts,
     look,
     perf_map,
     pprof,
@@ -23,7 +23,7 @@ from hakmem import (
     symbols,
 )
 from hakmem.arguments import WrongUse, number
-from hakmem.heap_profile import NoProfile, Profile
+from hakmem.heap_profile import NoProfile, Profile, escaped
 from hakmem.hint import hint
 from hakmem.look import CannotLook
 from hakmem.outputs import CannotWrite, Writer, WrongName, outputs, write
@@ -38,7 +38,7 @@ DESCRIPTION = HELP[0].upper() + HELP[1:] + "."
 EPILOG = """\
 With a FILE, reads a heap profile that a program on hakmem wrote: 'hakmem run --profile PROGRAM'
 writes one when the program ends. With a PID, takes a profile of a running process: turns the option
-'profile' on, waits, reads the profile, and turns the option off. Ctrl-C or SIGTERM ends the
+'profile' on, waits, reads the profile, and turns the option off. Ctrl-C, SIGTERM or SIGHUP ends the
 wait. The profile has only what was allocated while the option was on, in this call and in earlier
 ones.
 
@@ -106,7 +106,7 @@ class Result:
 
 def _collapsed(result: Result) -> bytes:
     at = KINDS[result.kind][1] + 1
-    return profile_text.collapsed(result.now, at, result.before).encode()
+    return escaped(profile_text.collapsed(result.now, at, result.before)).encode()
 
 
 def _own(result: Result) -> str:
@@ -115,11 +115,13 @@ def _own(result: Result) -> str:
 
 OWN = ".heap"
 WRITERS: dict[str, Callable[[Result], bytes]] = {
-    ".html": lambda result: profile_html.page(result.shown, result.name, result.parts).encode(),
+    ".html": lambda result: escaped(
+        profile_html.page(result.shown, result.name, result.parts)
+    ).encode(),
     ".pb.gz": lambda result: pprof.profile(result.shown),
     ".collapsed": _collapsed,
     ".speedscope.json": lambda result: profile_text.speedscope(result.shown, result.name).encode(),
-    OWN: lambda result: _own(result).encode(),
+    OWN: lambda result: _own(result).encode(errors="surrogateescape"),
 }
 
 
@@ -186,7 +188,8 @@ def _run(arguments: argparse.Namespace) -> int:
     def of_file(path: Path, profile: Profile) -> Named:
         made = _made(arguments, profile, profile.pid, Path("/"), path)
         profile = perf_map.with_made(profile, made)
-        return symbols.named(profile, Path("/"), debug_dirs, _written(path), known)
+        written = profile.written or _written(path)
+        return symbols.named(profile, Path("/"), debug_dirs, written, known)
 
     before = None if arguments.diff is None else heap_profile.read(arguments.diff)
     parts: list[Part]
@@ -276,7 +279,7 @@ def _made(
     try:
         if arguments.perf_map is not None:
             return perf_map.read(arguments.perf_map)
-        owners, written = perf_map.of_file(owned, profile.started)
+        owners, written = perf_map.of_file(owned, profile)
         return perf_map.made_by(pid, profile.mappings, root, owners, notes, written)
     except (NoMap, OSError) as why:
         notes.append(str(why))
@@ -346,16 +349,13 @@ def _is_on(pid: int) -> bool:
 
 @contextmanager
 def _interrupted() -> Iterator[Callable[[float], object]]:
-    """What waits for so many seconds. Ctrl-C ends the wait, and no more: else profiling would stay
-    on. So does SIGTERM. A handler may not take a lock that the interrupted thread may hold, so it
-    writes to a pipe."""
+    """What waits for so many seconds. Ctrl-C, SIGTERM or SIGHUP ends the wait, and no more: else
+    profiling would stay on. A handler may not take a lock that the interrupted thread may hold, so
+    it writes to a pipe."""
     ends, tell = os.pipe()
-    signals = signal.SIGINT, signal.SIGTERM
-    before = [signal.signal(one, lambda *_: os.write(tell, b"1")) for one in signals]
     try:
-        yield lambda seconds: select.select([ends], [], [], seconds)
+        with interrupts.handled(lambda *_: os.write(tell, b"1")):
+            yield lambda seconds: select.select([ends], [], [], seconds)
     finally:
-        for one, handler in zip(signals, before, strict=True):
-            signal.signal(one, handler)
         os.close(ends)
         os.close(tell)

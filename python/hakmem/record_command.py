@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import argparse
 import errno
+import json
 import os
 import select
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hakmem import look, perf_map, rights, ring
+from hakmem import interrupts, look, perf_map, rights, ring
 from hakmem.arguments import USAGE_ERROR, number
 from hakmem.folders import Folder
 from hakmem.hint import hint
 from hakmem.look import CannotLook
 from hakmem.modules import RECORDINGS, NoModule, need
 from hakmem.profile_text import printable, size
-from hakmem.recording import Writer
+from hakmem.recording import PROCESS_MOST, Writer
 from hakmem.ring import CHUNK_EVENTS, Gathered, Ring
 from hakmem.touched import Looks
 
@@ -43,7 +43,7 @@ seconds without being recorded, and what was written until then can be read. The
 the program; processes that it leaves behind are not recorded any longer.
 
 With a PID, records a running process that uses hakmem, and those that it forks from then on, for so
-many seconds. Ctrl-C or SIGTERM ends the recording before that. Blocks that were allocated
+many seconds. Ctrl-C, SIGTERM or SIGHUP ends the recording before that. Blocks that were allocated
 before are only seen when they are freed.
 
 examples:
@@ -135,28 +135,26 @@ def _record_process(arguments: argparse.Namespace, pid: int) -> int:
         why = rights.reason(pid)
         raise NotPermitted(f"no permission to read and write process {pid}: {why}")
     name = f"{look.program(pid).replace('/', '_')}.{pid}"
-    writer = _writer(arguments.output or Path(f"{name}.recording"))
     folder = _folder_for(pid, root)
-    ended = False
+    until = float("inf")
 
     def end(*_: object) -> None:
-        nonlocal ended
-        ended = True
+        nonlocal until
+        until = 0.0
 
-    before = [(one, signal.signal(one, end)) for one in (signal.SIGINT, signal.SIGTERM)]
     try:
-        recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
-        look.record(pid, arguments.library, "/" + str(folder.path.relative_to(root)))
-        until = time.monotonic() + arguments.seconds
-        while not ended and not recorder.stopped and time.monotonic() < until and look.lives(pid):
-            recorder.look()
-            recorder.rest()
-        recorder.finish()
-        _tell(recorder)
+        writer = _writer(arguments.output or Path(f"{name}.recording"))
+        with interrupts.handled(end):
+            recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
+            look.record(pid, arguments.library, "/" + str(folder.path.relative_to(root)))
+            until = min(until, time.monotonic() + arguments.seconds)
+            while not recorder.stopped and time.monotonic() < until and look.lives(pid):
+                recorder.look()
+                recorder.rest()
+            recorder.finish()
+            _tell(recorder)
         return FAILED if recorder.failed else 0
     finally:
-        for one, handler in before:
-            signal.signal(one, handler)
         folder.remove()
 
 
@@ -189,13 +187,20 @@ def _record_program(arguments: argparse.Namespace, command: list[str]) -> int:
     if shutil.which(command[0]) is None:  # 'hakmem run' says why, and nothing is written
         return subprocess.call(_words(arguments.front, command))
     output = arguments.output or Path(f"{Path(command[0]).name}.{os.getpid()}.recording")
-    writer = _writer(output)
-    folder = Folder(PREFIX, _memory())
+    folder = _folder()
     try:
+        writer = _writer(output)
         recorder = Recorder(folder.within, writer, arguments.limit * 2**20)
-        with _Signals() as signals:
+        program: subprocess.Popen[bytes] | None = None
+
+        def hand_on(number: int, _: object) -> None:
+            """Ctrl-C reaches the program as well as this command, as SIGHUP does that a terminal
+            sends: it goes on until the program has ended."""
+            if number == signal.SIGTERM and program is not None:
+                program.terminate()
+
+        with interrupts.handled(hand_on):
             program = _start(arguments.front, command, folder.path)
-            signals.pid = program.pid
             try:
                 while program.poll() is None:
                     recorder.look()
@@ -216,13 +221,16 @@ def _tell(recorder: Recorder) -> None:
         hint(f"'hakmem trace {recorder.writer.path}' says what the program did with its memory")
 
 
-def _memory() -> Path:
-    """A folder in memory with room for some rings, if there is one."""
+def _folder() -> Folder:
+    """In memory, if there is room for some rings."""
     memory = Path("/dev/shm")
     with suppress(OSError):
-        if shutil.disk_usage(memory).free >= 256 * 2**20 and os.access(memory, os.W_OK):
-            return memory
-    return Path(tempfile.gettempdir())
+        if shutil.disk_usage(memory).free >= 256 * 2**20:
+            return Folder(PREFIX, memory)
+    try:
+        return Folder(PREFIX)
+    except OSError as error:
+        raise CannotRecord(f"no folder for what the program tells: {error.strerror}") from error
 
 
 def _writer(path: Path) -> Writer:
@@ -242,30 +250,6 @@ def _start(front: Path, command: list[str], folder: Path) -> subprocess.Popen[by
 
 def _words(front: Path, command: list[str]) -> list[str]:
     return ["/bin/sh", str(front), "run", "--", *command]
-
-
-class _Signals:
-    """Ctrl-C reaches the program as well as this command, which goes on until the program has
-    ended; SIGTERM is handed on."""
-
-    def __init__(self) -> None:
-        self.pid: int | None = None
-
-    def _hand_on(self, number: int, _frame: object) -> None:
-        if self.pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-
-    def __enter__(self) -> _Signals:
-        self.before = (
-            signal.signal(signal.SIGINT, lambda *_: None),
-            signal.signal(signal.SIGTERM, self._hand_on),
-        )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self.before[0])
-        signal.signal(signal.SIGTERM, self.before[1])
 
 
 @dataclass
@@ -556,4 +540,16 @@ def _command(process: Ring) -> list[str]:
         with suppress(OSError):
             command = Path(f"/proc/{process.process}/cmdline").read_bytes() or command
     words = command.removesuffix(b"\0").split(b"\0") if command else []
-    return [word.decode(errors="backslashreplace") for word in words]
+    return _cut([word.decode(errors="backslashreplace") for word in words])
+
+
+def _cut(words: list[str]) -> list[str]:
+    """To what a reader takes: linkers get some 100 KB."""
+    left = PROCESS_MOST // 2
+    kept: list[str] = []
+    for word in words:
+        left -= len(json.dumps(word)) + 2
+        if left < 0:
+            return [*kept, "..."]
+        kept.append(word)
+    return kept

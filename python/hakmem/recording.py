@@ -129,7 +129,12 @@ class Writer:
         self.size = 0
         self.compressor = zstandard().ZstdCompressor(level=LEVEL)
         self.room = bytearray()  # what is to be compressed
-        self._write(FIRST_LINE)
+        try:
+            self._write(FIRST_LINE)
+        except OSError:
+            if path.is_file():
+                path.unlink()
+            raise
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)

@@ -44,7 +44,7 @@ exit status:
   1    FILE can't be read, is no recording or has nothing to replay; or a replay failed
   2    wrong usage, no such file or allocator, or a Python module is missing
   5    the output can't be written
-  130  interrupted
+  130  interrupted; by SIGTERM 143, by SIGHUP 129
   125  hakmem+NAME=VALUE names no option, or gives it a value that is not allowed
 """
 

@@ -175,6 +175,8 @@ class Ring:
 def open_ring(path: Path) -> Ring:
     """Raises NoRing, OSError."""
     np = numpy()
+    if not os.access(path, os.R_OK | os.W_OK):
+        path.chmod(0o600)  # the program's umask may keep even its own user out
     with path.open("r+b") as file:
         length = os.fstat(file.fileno()).st_size
         if length < HEAD_BYTES:

@@ -114,8 +114,8 @@ def size(value: float | None, signed: bool = False) -> str:
     """In MiB, six characters or so."""
     if value is None:
         return "-"
-    mib = value / 2**20
-    return f"{mib:+.1f}" if signed else f"{mib:.1f}"
+    tenths = look.rounded(value)
+    return ("+" if signed and tenths >= 0 else "") + look.in_tenths(tenths)
 
 
 def header(width: int) -> str:

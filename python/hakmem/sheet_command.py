@@ -13,7 +13,7 @@ from pathlib import PurePath
 from hakmem import look, profile_text, sites
 from hakmem.arguments import number
 from hakmem.hint import hint
-from hakmem.look import CannotLook, Line, Requested, Sheet
+from hakmem.look import CannotLook, Line, Requested, Sheet, in_tenths, mib, rounded
 from hakmem.sites import Seen, Sites
 
 HELP = "show what the memory of a running process is used for"
@@ -129,32 +129,28 @@ def _sites(pid: int, arguments: argparse.Namespace) -> Seen:
 LIMITS = {"soft": "soft_limit_bytes", "hard": "hard_limit_bytes", "container": "the container"}
 
 
-def _mib(size: int) -> str:
-    return f"{size / 2**20:.1f}"
-
-
 def lines(sheet: Sheet) -> Iterator[str]:
     whose = f"{sheet.program} (PID {sheet.pid})" if sheet.pid else sheet.program
     yield (
-        f"{whose}, hakmem {sheet.version}: {_mib(sheet.resident)} MiB "
-        f"{'resident' if sheet.pid else 'dumped'}, {_mib(sheet.live)} MiB in blocks in use"
+        f"{whose}, hakmem {sheet.version}: {mib(sheet.resident)} MiB "
+        f"{'resident' if sheet.pid else 'dumped'}, {mib(sheet.live)} MiB in blocks in use"
     )
     yield ""
     yield f"{'heap':<40}{'MiB':>9}{'%':>6}{'could be':>10}  by"
     yield from _rows(sheet, sheet.heap)
     yield ""
     yield "outside the heap"
-    yield from _rows(sheet, sheet.others)
+    yield from _rows(sheet, sheet.others, sum(line.resident for line in sheet.heap))
     yield ""
-    yield f"{'total':<40}{_mib(sheet.resident):>9}{'100':>6}{_kernel(sheet)}"
+    yield f"{'total':<40}{mib(sheet.resident):>9}{'100':>6}{_kernel(sheet)}"
     if any(sheet.swapped.values()):
-        yield f"{'in swap, not resident':<40}{_mib(sum(sheet.swapped.values())):>9}" + (
-            f"{'':>16}  heap {_mib(sheet.swapped['heap'])}, other {_mib(sheet.swapped['others'])}"
+        yield f"{'in swap, not resident':<40}{mib(sum(sheet.swapped.values())):>9}" + (
+            f"{'':>16}  heap {mib(sheet.swapped['heap'])}, other {mib(sheet.swapped['others'])}"
         )
     limits = {name: bytes for name, bytes in sheet.seen["limits"].items() if bytes is not None}
     if limits:
-        said = ", ".join(f"{LIMITS[name]} {_mib(bytes)}" for name, bytes in limits.items())
-        yield f"limits in MiB: {said}; of the heap count {_mib(sheet.seen['held'])}"
+        said = ", ".join(f"{LIMITS[name]} {mib(bytes)}" for name, bytes in limits.items())
+        yield f"limits in MiB: {said}; of the heap count {mib(sheet.seen['held'])}"
     if sheet.requested is not None:
         yield _requested(sheet, sheet.requested)
 
@@ -172,12 +168,12 @@ def classes(sheet: Sheet) -> Iterator[str]:
         cells = (
             str(size),
             str(row["live"]),
-            _mib(row["live"] * size),
+            mib(row["live"] * size),
             str(row["free"]),
-            _mib(row["free"] * size),
+            mib(row["free"] * size),
             str(row["cached"] + row["in_transfer"]),
-            _mib(resident),
-            _mib(row["resident"]["holes"] + row["resident"]["free_pages"]),
+            mib(resident),
+            mib(row["resident"]["holes"] + row["resident"]["free_pages"]),
         )
         yield "".join(f"{c:>{w}}" for c, w in zip(cells, widths, strict=True))
 
@@ -188,7 +184,7 @@ def threads(sheet: Sheet) -> Iterator[str]:
     for cache in sorted(sheet.seen["caches"], key=lambda one: -one["bytes"]):
         name = cache["name"] if cache["living"] else "(ended)"
         number = cache["thread"] or "-"
-        yield f"  {name:<22}{number:>10}{cache['blocks']:>13}{_mib(cache['bytes']):>9}"
+        yield f"  {name:<22}{number:>10}{cache['blocks']:>13}{mib(cache['bytes']):>9}"
 
 
 def _requested(sheet: Sheet, found: Requested) -> str:
@@ -196,7 +192,7 @@ def _requested(sheet: Sheet, found: Requested) -> str:
     covered = found.stand_for / max(sheet.live, 1)
     some = "" if covered > COVERED else f" for {100 * covered:.0f}% of them"
     return (
-        f"{'blocks in use, as requested':<40}{_mib(found.size):>9}{'':>16}  "
+        f"{'blocks in use, as requested':<40}{mib(found.size):>9}{'':>16}  "
         f"{share} (estimate{some}, {found.samples} samples)"
     )
 
@@ -205,20 +201,27 @@ def _kernel(sheet: Sheet) -> str:
     if sheet.before == 0:
         return ""
     low, high = sorted((sheet.before, sheet.after))
-    said = _mib(low) if _mib(low) == _mib(high) else f"{_mib(low)} to {_mib(high)}"
+    said = mib(low) if mib(low) == mib(high) else f"{mib(low)} to {mib(high)}"
     return f"  (kernel: {said})"
 
 
-def _rows(sheet: Sheet, shown: tuple[Line, ...]) -> Iterator[str]:
+def _rows(sheet: Sheet, shown: tuple[Line, ...], before: int = 0) -> Iterator[str]:
+    """What is shown of each is how much further the sum is with it, as that is shown: so what is
+    shown adds up, too."""
     for line in shown:
+        now = before + line.resident
+        size = rounded(now) - rounded(before)
+        whole = max(sheet.resident, 1)
+        share = rounded(100 * now, whole) - rounded(100 * before, whole)
+        before = now
         if line.resident == 0:
             continue
-        share = 100 * line.resident / max(sheet.resident, 1)
-        could = "" if line.could_be is None else _mib(line.could_be)
+        could = "" if line.could_be is None else mib(line.could_be)
         after = line.how or ", ".join(
-            f"{_short(name)} {_mib(size)}" for name, size in line.parts[:PARTS]
+            f"{_short(name)} {mib(size)}" for name, size in line.parts[:PARTS]
         )
-        row = f"  {line.title:<38}{_mib(line.resident):>9}{share:>6.1f}{could:>10}  {after}"
+        cells = f"{in_tenths(size):>9}{in_tenths(share):>6}{could:>10}"
+        row = f"  {line.title:<38}{cells}  {after}"
         yield row.rstrip()
 
 

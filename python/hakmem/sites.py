@@ -236,7 +236,7 @@ def _sparse(seen: Seen, sheet: Sheet, most: int) -> Iterator[str]:
     for row in sorted(rows, key=lambda one: -_free(one))[:most]:
         pages = row["sparse"]["pages"] * PAGE
         yield (
-            f"{row['size']:>12}{_mib(pages):>11}{_mib(_free(row)):>10}"
+            f"{row['size']:>12}{look.mib(pages):>11}{look.mib(_free(row)):>10}"
             f"{row['sparse']['blocks']:>14}{row['live']:>10}"
         )
         yield from _sites_of(seen, row)
@@ -261,7 +261,3 @@ def _sites_of(seen: Seen, row: dict[str, Any]) -> Iterator[str]:
 def _free(row: dict[str, Any]) -> int:
     """Bytes that could go back if no block were in these pages."""
     return int(row["sparse"]["pages"] * PAGE - row["sparse"]["used"])
-
-
-def _mib(size: int) -> str:
-    return f"{size / 2**20:.1f}"

@@ -9,6 +9,7 @@ debuginfod servers, where the environment names some.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import stat
 import zlib
@@ -22,7 +23,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 
 from hakmem import debuginfod, heap_profile, wrappers
-from hakmem.heap_profile import Figures, Profile, Samples
+from hakmem.heap_profile import DELETED, Figures, Profile, Samples
 from hakmem.naming import BROKEN, lines_of
 from hakmem.naming import Line as Line
 from hakmem.wrappers import Wrappers
@@ -364,11 +365,14 @@ def _found(root: Path, module: heap_profile.Mapping) -> tuple[Path | None, _Fact
     """The file of a module, if it is the one that the process had. It may lie below our own root:
     a process that changed its root has the files that it mapped before."""
     if module.deleted:
+        file = _nameless(root.parent, module)
+        if file is not None:
+            return file, _facts(file)
         missing = "was replaced or removed while the process ran"
         return None, _Facts(build_id=module.build_id, missing=missing)
     missing = "can't be read"
     for base in dict.fromkeys((root, Path("/"))):
-        file = _file(base, module.path)
+        file = _file(base, module.file)
         if file is None:
             continue
         facts = _facts(file)
@@ -376,6 +380,18 @@ def _found(root: Path, module: heap_profile.Mapping) -> tuple[Path | None, _Fact
             return file, facts
         missing = "another build than the process had" if module.build_id else missing
     return None, _Facts(build_id=module.build_id, missing=missing)
+
+
+def _nameless(process: Path, module: heap_profile.Mapping) -> Path | None:
+    """The file of a module that has no name any more, or never had one (memfd_create): the kernel
+    has it as long as it is mapped. That of the program itself may be read with fewer rights."""
+    if process.parent != Path("/proc"):  # it has ended
+        return None
+    mapped = _file(process, f"map_files/{module.start:x}-{module.end:x}")
+    with suppress(OSError):
+        if mapped is None and os.fspath((process / "exe").readlink()) == module.file + DELETED:
+            return _file(process, "exe")
+    return mapped
 
 
 def _loads(

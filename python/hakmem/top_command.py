@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import curses
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from hakmem import look, once, rows, sheet_command, sites
+from hakmem import interrupts, look, once, rows, sheet_command, sites
 from hakmem.arguments import number
 from hakmem.look import CannotLook
 from hakmem.sites import Seen, Sites
@@ -220,8 +219,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not (sys.stdout.isatty() and sys.stdin.isatty()):
         return _print(view) or status
     os.environ.setdefault("ESCDELAY", "25")
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # else curses ends with 1
-    with suppress(KeyboardInterrupt):
+    with suppress(interrupts.Interrupted), interrupts.in_order():  # else curses ends with 1
         try:
             curses.wrapper(_show, view)
         except curses.error:

@@ -27,7 +27,7 @@ from hakmem import (
 from hakmem.arguments import WrongUse, number
 from hakmem.checkpoints import SUFFIX, Checkpoints, Index, NoIndex
 from hakmem.events import Process, calls_of
-from hakmem.heap_profile import Profile
+from hakmem.heap_profile import Profile, escaped
 from hakmem.hint import hint
 from hakmem.modules import NoModule, need, needed
 from hakmem.outputs import CannotWrite, Writer, WrongName
@@ -114,7 +114,7 @@ class Result:
 
 
 def _collapsed(result: Result) -> bytes:
-    return profile_text.collapsed(result.shown.whole, KINDS["alloc"][1] + 1).encode()
+    return escaped(profile_text.collapsed(result.shown.whole, KINDS["alloc"][1] + 1)).encode()
 
 
 def _html(result: Result) -> bytes:
@@ -142,7 +142,7 @@ def _html(result: Result) -> bytes:
             f"{len(others)} smaller processes are not in the graphs; they allocated"
             f" {size(sum(one.size for one in others))}"
         )
-    return trace_page.page(parts, result.name, notes, (whole, *result.tables)).encode()
+    return escaped(trace_page.page(parts, result.name, notes, (whole, *result.tables))).encode()
 
 
 def _pprof(result: Result) -> bytes:

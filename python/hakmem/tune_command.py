@@ -44,7 +44,7 @@ exit status:
   4    the program failed
   5    the file can't be written
   125  hakmem+NAME=VALUE names no option, or gives it a value that is not allowed
-  130  interrupted
+  130  interrupted; by SIGTERM 143, by SIGHUP 129
 """
 
 

@@ -114,7 +114,9 @@ class Heap:
 def _read(file: int) -> Profile:
     with open(file, "rb") as opened:
         opened.seek(0)
-        return heap_profile.parse(opened.read().decode(errors="replace"), "the heap profile")
+        return heap_profile.parse(
+            opened.read().decode(errors="surrogateescape"), "the heap profile"
+        )
 
 
 def _measured(before: Profile, after: Profile) -> Measured:

@@ -58,7 +58,8 @@ static struct superslab *superslab_with(size_t n, size_t align, uint64_t *starts
 #define CANDIDATES_MOST 16
 
 /* In a hardened heap: one of those with room, by chance. While they are few, each call makes one
- * more, so that slabs lie far apart. */
+ * more, so that slabs lie far apart: but not of addresses that the program may want, where they are
+ * limited. */
 static SLOW struct superslab *superslab_any(size_t n, size_t align, bool fine, uint64_t *starts)
 {
     struct superslab *chosen = NULL;
@@ -76,7 +77,8 @@ static SLOW struct superslab *superslab_any(size_t n, size_t align, bool fine, u
             }
         }
     }
-    struct superslab *s = count < SHUFFLED_LEAST ? superslab_new(n) : NULL;
+    bool more = count == 0 || (count < SHUFFLED_LEAST && superslabs_may_spread());
+    struct superslab *s = more ? superslab_new(n) : NULL;
     if (s == NULL)
         return chosen;
     superslab_starts(s, fine);

@@ -10,6 +10,7 @@
 #include "base/policy.h"
 #include "base/watch.h"
 #include "learn/bring_in.h"
+#include "learn/keep.h"
 #include "os/os.h"
 
 /* ---- their lists ---- */
@@ -114,6 +115,7 @@ static struct {
     size_t first; /* where the heap begins: slots before it come last; then 0 */
     size_t full;  /* words of `taken` from the first to this one are full */
     size_t left;  /* slots that are free and were taken once */
+    size_t limit; /* of all addresses, where the heap is hardened; constant, too */
     uint64_t chance;
     uint64_t taken[WIDE_SLOTS / 64];
     /* In a hardened heap: slots that were taken once. For each there are pages of the map, which
@@ -132,6 +134,7 @@ void slots_start(uint64_t random)
     range.taken[range.full] = low_bits(range.first % 64);
     range.taken[0] |= 1; /* no block begins at the window's base */
     range.chance = random;
+    range.limit = hardening.shuffles ? os_address_space() : SIZE_MAX;
 }
 
 bool slots_hold(const void *p) { return (uintptr_t)p - range.base < range.slots * SUPERSLAB; }
@@ -390,6 +393,12 @@ bool superslab_end(struct superslab *s)
 
 size_t superslabs_mapped(void) { return load_relaxed(&superslabs_count); }
 size_t superslabs_bytes(void) { return load_relaxed(&mapped_bytes); }
+
+bool superslabs_may_spread(void)
+{
+    ASSERT(lock_held(&superslabs_lock));
+    return keep_apart(range.limit, superslabs_bytes() + SUPERSLAB);
+}
 
 const struct watch_superslabs watch_superslabs = {
     .bytes = sizeof watch_superslabs,

@@ -121,6 +121,9 @@ size_t slices_whole(struct superslab *s, uint64_t mask);
 /* Chooses where the first superslab lies; `random` keeps that from being known. */
 void slots_start(uint64_t random);
 
+/* Whether a hardened heap may have one more that only adds places to choose from. */
+bool superslabs_may_spread(void);
+
 /* Maps `length` bytes, at most a superslab's, in a free slot; null if that fails. And the slot at
  * base is free again; an address outside of all slots is ignored. */
 char *slot_map(size_t length);

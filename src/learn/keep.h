@@ -35,6 +35,13 @@ static inline bool keep_limit_is_close(size_t limit, size_t used)
 /* The number below which memory has to fall before it counts as having passed the limit again. */
 static inline size_t keep_below_limit(size_t limit) { return limit - limit / LAW_TINY_PART; }
 
+/* Whether a hardened heap may map so many bytes in all only to have its blocks lie far apart, under
+ * a limit of addresses: they count where no page of them is touched. */
+static inline bool keep_apart(size_t limit, size_t mapped)
+{
+    return mapped <= limit / LAW_SMALL_PART;
+}
+
 /* The least of a block that realloc leaves where it is when it becomes smaller: then no block is
  * more than twice as large as what it holds. */
 static inline size_t keep_block_least(size_t usable) { return usable / 2; }

@@ -164,7 +164,7 @@ static bool path_read(const struct option *option, struct words words, size_t *v
         return false;
     bytes_copy(path, words.start, words.length);
     path[words.length] = '\0';
-    *value = words.length > 0 && !same(words, "none");
+    *value = !same(words, "none");
     return true;
 }
 
@@ -392,6 +392,7 @@ static bool protects(const struct option *option)
            option - options <= OPTION_NUMBER_check_frees;
 }
 
+/* An empty value is none: scripts and templates write HAKMEM_PRESET=${PRESET-}. */
 static void option_take(const struct source *from, struct words name, struct words value)
 {
     const struct option *option = option_find(name);
@@ -403,7 +404,7 @@ static void option_take(const struct source *from, struct words name, struct wor
                 option = NULL; /* to other programs it would be another variable */
     if (option == NULL && (from->file != NULL || is_meant_for_us(name)))
         complain_of_name(from, name);
-    else if (option != NULL && !option_set(option, value))
+    else if (option != NULL && value.length > 0 && !option_set(option, value))
         complain_of_value(from, name, value, option);
 }
 
@@ -507,13 +508,13 @@ static char *after(char *variable, const char *beginning)
     return variable;
 }
 
-/* Where its value stands; null when it is not set. `name` ends with "=". */
+/* Where its value stands; null when it is not set, or empty. `name` ends with "=". */
 static char *value_of(char **environment, const char *name)
 {
     char *value = NULL;
     for (; *environment != NULL && value == NULL; environment++)
         value = after(*environment, name);
-    return value;
+    return value != NULL && *value != '\0' ? value : NULL;
 }
 
 static void environment_read(char **environment)

@@ -165,6 +165,9 @@ unsigned os_thread_id(void);
 /* Writes all of it to standard error, as far as that goes. */
 void os_print_error(const char *words, size_t length);
 
+/* Bytes of addresses that the process may have, by its limits; SIZE_MAX where there is none. */
+size_t os_address_space(void);
+
 /* A file for reading, never waiting for it to become one that can be read. -1 on failure; then
  * `*error` says why by its number, else it is 0. */
 int os_open(const char *path, int *error);

@@ -516,6 +516,17 @@ size_t os_read(int file, void *buffer, size_t room, int *error)
     return got < 0 ? 0 : (size_t)got;
 }
 
+size_t os_address_space(void)
+{
+    static const int each[] = {RLIMIT_AS, RLIMIT_DATA};
+    size_t least = SIZE_MAX;
+    struct rlimit most;
+    for (unsigned i = 0; i < 2; i++)
+        if (CALL(SYS_prlimit64, 0, each[i], NULL, &most) == 0)
+            least = smaller(least, most.rlim_cur);
+    return least;
+}
+
 #define INTERRUPTED_MOST 1000 /* times in a row that a signal may break the call off */
 
 /* To write, with room for so many bytes: the file's number, or the negative one of the error. */

@@ -11,6 +11,7 @@
 #include "os/os.h"
 #include "profile/samples.h"
 #include "sheet/profile.h"
+#include "sheet/stream.h"
 #include "sheet/target.h"
 
 /* ---- files and descriptors ----
@@ -43,17 +44,24 @@ static int output_write(int file, const char *text, size_t length)
     return 0;
 }
 
-/* A file that is there in whole or not at all: it is written beside, and then renamed. */
+/* A file that is there in whole or not at all: it is written beside, and then renamed. Or a stream.
+ */
 struct output {
     int file;
+    bool stream;
     const char *path;
     char beside[PATH_OPTION_MOST + 320];
 };
 
 static int output_begin(struct output *output, const char *path)
 {
-    text_of(output->beside, sizeof output->beside, "%s.%u.tmp", path, os_process());
     output->path = path;
+    output->stream = is_stream(path);
+    if (output->stream) {
+        output->file = call_open(path, STREAM_FLAGS);
+        return output->file < 0 ? -output->file : 0;
+    }
+    text_of(output->beside, sizeof output->beside, "%s.%u.tmp", path, os_process());
     call_unlink(output->beside); /* one that a killed process of this number left */
     output->file = call_open(output->beside, O_WRONLY | O_CREAT | O_EXCL);
     return output->file < 0 ? -output->file : 0;
@@ -66,6 +74,8 @@ static int output_end(struct output *output, int error)
     int closed = call_close(output->file);
     if (error == 0)
         error = -closed;
+    if (output->stream)
+        return error;
     if (error == 0)
         error = -call_rename(output->beside, output->path);
     if (error != 0)
@@ -103,15 +113,30 @@ static uint64_t tenths_of(uint64_t part, uint64_t whole)
 #define TENTHS(tenths) (tenths) / 10, (tenths) % 10
 #define IN_MIB(bytes) TENTHS(tenths_of(bytes, MiB))
 
-static void add_line(struct text *t, const char *title, int64_t bytes, uint64_t resident)
+/* Lines of a sum. What is shown of each is how much further the sum is with it, as that is shown:
+ * so what is shown adds up, too. */
+struct lines_sum {
+    uint64_t so_far, whole;
+};
+
+/* Of what was `before` and what is `now`, in tenths. */
+static void add_tenths(struct text *t, uint64_t now, uint64_t before)
+{
+    uint64_t tenths = now < before ? before - now : now - before;
+    text_write(t, "%s%lu.%lu", now < before ? "-" : "", TENTHS(tenths));
+}
+
+static void add_line(struct text *t, struct lines_sum *sum, const char *title, int64_t bytes)
 {
     char amount[32], part[32];
-    uint64_t size = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
-    uint64_t tenths = tenths_of(size, MiB), percent = tenths_of(size * 100, resident);
-    const char *const signs[] = {"", "-"};
-    text_of(amount, sizeof amount, "%s%lu.%lu", signs[bytes < 0 && tenths > 0], TENTHS(tenths));
-    text_of(part, sizeof part, "%s%lu.%lu", signs[bytes < 0 && percent > 0], TENTHS(percent));
+    struct text in_mib, percent;
+    uint64_t before = sum->so_far, now = before + (uint64_t)bytes;
+    text_init(&in_mib, amount, sizeof amount);
+    text_init(&percent, part, sizeof part);
+    add_tenths(&in_mib, tenths_of(now, MiB), tenths_of(before, MiB));
+    add_tenths(&percent, tenths_of(now * 100, sum->whole), tenths_of(before * 100, sum->whole));
     text_write(t, "  %-40s%9s%7s\n", title, amount, part);
+    sum->so_far = now;
 }
 
 static void add_head(struct text *t, const struct heap *heap, const struct totals *totals)
@@ -203,16 +228,16 @@ static void add_requested(struct text *t, const struct heap *heap)
 
 static void print_text(struct text *t, const struct heap *heap, const struct totals *totals)
 {
+    struct lines_sum sum = {0, totals->resident};
     add_head(t, heap, totals);
     text_add(t, "heap                                              MiB      %\n");
     for (unsigned line = 0; line < HEAP_LINE_COUNT; line++)
-        add_line(t, sheet_lines[line].title, (int64_t)heap->resident[line], totals->resident);
-    add_line(t, "not accounted for", totals->unexplained, totals->resident);
+        add_line(t, &sum, sheet_lines[line].title, (int64_t)heap->resident[line]);
+    add_line(t, &sum, "not accounted for", totals->unexplained);
     text_add(t, "other\n");
-    add_line(t, "program, libraries, mapped files", (int64_t)totals->kinds[KIND_FILE],
-             totals->resident);
-    add_line(t, "stacks", (int64_t)totals->kinds[KIND_STACK], totals->resident);
-    add_line(t, "other anonymous memory", (int64_t)totals->kinds[KIND_ANONYMOUS], totals->resident);
+    add_line(t, &sum, "program, libraries, mapped files", (int64_t)totals->kinds[KIND_FILE]);
+    add_line(t, &sum, "stacks", (int64_t)totals->kinds[KIND_STACK]);
+    add_line(t, &sum, "other anonymous memory", (int64_t)totals->kinds[KIND_ANONYMOUS]);
     add_swapped(t, totals);
     add_limits(t, heap);
     add_requested(t, heap);
@@ -458,6 +483,7 @@ static void write_sites(void)
         sites++;
     }
     profile_add_end(next_line(), sites);
+    profile_add_times(next_line(), kernel_times("self"));
 }
 
 static void write_mappings(void)

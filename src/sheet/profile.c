@@ -99,6 +99,13 @@ void profile_add_end(struct text *t, uint64_t sites)
     text_write(t, "# sites %lu\n\nMAPPED_LIBRARIES:\n", sites);
 }
 
+void profile_add_times(struct text *t, struct times times)
+{
+    if (times.began != 0)
+        text_write(t, "# started %lu ms\n", times.began);
+    text_write(t, "# written %lu ms\n", times.now);
+}
+
 void profile_add_module(struct text *t, const char *lines, size_t bytes)
 {
     while (bytes > 0) {

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "profile/noted.h"
 #include "profile/samples.h"
+#include "sheet/target.h"
 
 /* ---- lines ----
  *
@@ -37,6 +38,10 @@ void profile_add_site(struct text *t, const struct profile_sums *sums, const str
 /* After the head: so many ns ago. */
 void profile_add_mark(struct text *t, const struct watch_mark *mark, uint64_t ago);
 void profile_add_end(struct text *t, uint64_t sites); /* so many came before */
+
+/* Then when the process began, and when this was written: what another one with its number has left
+ * is not its own. */
+void profile_add_times(struct text *t, struct times times);
 
 /* Before the mappings: what was noted of a module, so many bytes of text. */
 void profile_add_module(struct text *t, const char *lines, size_t bytes);

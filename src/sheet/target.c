@@ -6,6 +6,7 @@
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "base/text.h"
 #include "os/calls.h"
@@ -513,4 +514,38 @@ uint64_t kernel_bytes(const char *process, const char *file, const char *word)
     }
     room_release(&room);
     return bytes;
+}
+
+/* ---- when ---- */
+
+#define TICKS_A_SECOND 100 /* to what /proc says, with every processor that hakmem has */
+#define STAT_MOST 768      /* of the name and what follows it, up to the start */
+
+uint64_t kernel_start(const char *process)
+{
+    char text[STAT_MOST];
+    int file = open_of(process, "stat");
+    long got = file >= 0 ? call_read(file, text, sizeof text - 1) : 0;
+    if (file >= 0)
+        call_close(file);
+    text[got > 0 ? got : 0] = 0;
+    /* Field 22. The second is the name in brackets, which may hold anything. */
+    const char *at = strrchr(text, ')');
+    for (unsigned field = 2; at != NULL && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at != NULL ? number_at(at, 10, &at) : 0;
+}
+
+static uint64_t milliseconds(clockid_t clock)
+{
+    struct timespec now = {0, 0};
+    CALL(SYS_clock_gettime, clock, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+struct times kernel_times(const char *process)
+{
+    uint64_t now = milliseconds(CLOCK_REALTIME), start = kernel_start(process);
+    uint64_t booted = now - milliseconds(CLOCK_BOOTTIME);
+    return (struct times){start != 0 ? booted + start * 1000 / TICKS_A_SECOND : 0, now};
 }

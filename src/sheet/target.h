@@ -163,4 +163,15 @@ int kernel_maps(struct target *t, const char *process);
 /* What a file of /proc says after the word, such as "Rss:", in bytes; 0 where it does not. */
 uint64_t kernel_bytes(const char *process, const char *file, const char *word);
 
+/* When it began, in ticks since the machine did; 0 where there is no such process. */
+uint64_t kernel_start(const char *process);
+
+/* By the clock of files, in milliseconds. */
+struct times {
+    uint64_t began; /* the process; 0: it is not known */
+    uint64_t now;
+};
+
+struct times kernel_times(const char *process);
+
 #endif

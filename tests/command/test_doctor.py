@@ -508,6 +508,19 @@ def test_notes(built: Built) -> None:
         assert "Python's own heap" not in answer.text
 
 
+def test_note_about_luajit(built: Built) -> None:
+    """Its objects are none of malloc's."""
+    if shutil.which("luajit") is None:
+        pytest.skip("luajit is not installed")
+    script = "local t = {} for i = 1, 100000 do t[i] = {i} end"
+    answer = built.doctor("--", "luajit", "-e", script)
+    is_in_force(answer)
+    assert [note["id"] for note in answer.programs[0]["notes"]] == ["LuaJIT"]
+    done = built("run", "luajit", "-e", script, HAKMEM_STATS="exit")
+    (used,) = re.findall(r"resident .*, ([\d.]+) MiB in blocks in use", done.err)
+    assert float(used) < 1, done.err
+
+
 GROWN_BY_SMALL_OBJECTS = """
 import ctypes
 class Info(ctypes.Structure):

@@ -116,7 +116,8 @@ def test_what_the_library_takes_the_command_takes(setting: str, built: Built) ->
             "keep_bytes=banana",
             "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)",
         ),
-        ("keep_bytes=", "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)"),
+        ("keep_bytes=", "expected a value"),
+        ("stats_file=", "expected a value"),
         (
             "keep_bytes=1025G",
             "expected auto or a size from 0 to 1024G (in bytes, or with K, M or G)",
@@ -279,6 +280,26 @@ def test_paths_that_the_loader_can_t_preload(name: str, built: Built, tmp_path: 
     done = subprocess.run([front, "run", "true"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (125, "")
     assert "the loader preloads no file with" in done.stderr
+
+
+def test_a_current_folder_that_is_gone(built: Built, tmp_path: Path) -> None:
+    """A profile would be written into the root folder."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = 'cd "$0" && rmdir "$0" && exec "$@"'
+    words = ["sh", "-c", script, str(gone), str(built.front), "run"]
+    for more, status, said in (
+        (["--profile"], 125, "hakmem run: --profile: "),
+        (["--profile=x.heap"], 125, "hakmem run: --profile: "),
+        ([f"--profile={tmp_path}/x.heap"], 0, ""),
+        ([], 0, ""),
+    ):
+        gone.mkdir(exist_ok=True)
+        done = subprocess.run([*words, *more, "true"], capture_output=True, text=True)
+        lines = [line for line in done.stderr.splitlines() if "getcwd() failed" not in line]
+        assert done.returncode == status and len(lines) == (status != 0), done
+        assert "".join(lines).startswith(said), done
+    assert [path.name for path in tmp_path.iterdir()] == ["x.heap"]
 
 
 # ---- what it costs ----

@@ -165,7 +165,7 @@ static bool value_of_words(const struct option *option, struct words words, size
         return *value == 1 || one_of(words, never);
     }
     if (option->type == OPTION_PATH) {
-        *value = words.length > 0 && !equal(words, "none", true);
+        *value = !equal(words, "none", true);
         return words.length < PATH_OPTION_MOST;
     }
     unsigned __int128 number = 0;
@@ -205,6 +205,8 @@ static bool value_of_words(const struct option *option, struct words words, size
 static void expect_value(const struct option *option, struct words words)
 {
     size_t value;
+    if (words.length == 0)
+        return; /* not set */
     if (option->value == AUTO && equal(words, "auto", true))
         value = AUTO;
     else if (!value_of_words(option, words, &value) || value < option->least ||
@@ -334,7 +336,7 @@ static const char *variable_named(const char *name)
 {
     for (char **v = world.variables; *v != NULL; v++)
         if (strncmp(*v, name, strlen(name)) == 0)
-            return *v + strlen(name);
+            return (*v)[strlen(name)] != '\0' ? *v + strlen(name) : NULL;
     return NULL;
 }
 

@@ -140,6 +140,17 @@ def test_suppressions(pattern: str, matches: bool, run: Run, tmp_path: Path) -> 
     assert ended.one().startswith(said)
 
 
+def test_many_suppressions(run: Run, tmp_path: Path) -> None:
+    """Each counts, however many there are."""
+    files = [tmp_path / f"known{number}" for number in range(100)]
+    for file in files:
+        file.write_text("leak:nobody\n")
+    files[-1].write_text("leak:leaks_plant\n")
+    words = [f"--leaks-suppressions={file}" for file in files]
+    ended = run(*words, run.programs / "leaks_plant", "one")
+    assert ended.one().startswith("nothing is lost; suppressed 100 B in 1 block"), ended
+
+
 @pytest.mark.parametrize("line", ["leak:", "leak", "leaks:x", "race:x", "leak: *", "x"])
 def test_wrong_suppressions(line: str, run: Run, tmp_path: Path) -> None:
     known = tmp_path / "known.txt"

@@ -118,6 +118,24 @@ def test_the_last_line_of_a_file_wins(show: Path, tmp_path: Path) -> None:
     assert ask(show, "profile_samples", HAKMEM_CONFIG=str(file)).values == {"profile_samples": 2}
 
 
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_an_empty_value_sets_nothing(option: Option, show: Path, tmp_path: Path) -> None:
+    """Neither in a variable nor in a file: what an earlier source says stays."""
+    value = others(option)[0]
+    file = tmp_path / "file"
+    file.write_text(f"{option.name} = {value}\n{option.name} =\n{option.name}= # none\n")
+    outcome = ask(
+        show, option.name, **{"HAKMEM_CONFIG": str(file), f"HAKMEM_{option.name.upper()}": ""}
+    )
+    assert (outcome.values, outcome.complaints) == ({option.name: value}, [])
+
+
+@needs_no_file
+def test_an_empty_name_of_a_file_is_none(show: Path) -> None:
+    outcome = ask(show, *NAMES, HAKMEM_CONFIG="")
+    assert (outcome.values, outcome.complaints) == (DEFAULTS, [])
+
+
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 

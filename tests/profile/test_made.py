@@ -249,20 +249,28 @@ def test_no_memory_for_what_is_said(tmp_path: Path) -> None:
 
 
 @x86_64
-def test_a_map_of_an_earlier_process(command: Command, planted: Planted, tmp_path: Path) -> None:
-    """That had the number of a process whose code has no names: a line says so."""
+@pytest.mark.parametrize("by", ["the command", "the library"])
+def test_a_map_of_another_process(
+    command: Command, planted: Planted, tmp_path: Path, by: str
+) -> None:
+    """That had the number of a process whose code has no names: a line says so. Whoever writes a
+    profile writes when the process began, and when that was."""
     heap, names = tmp_path / "x.heap", tmp_path / "names.map"
     program = planted.programs / "profile_plant_made"
-    done = subprocess.run(
-        ["/bin/sh", command.path, "run", "--profile=x.heap", *EXACT, program, names],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    if by == "the library":
+        profile_of(program, planted.library, tmp_path, str(names), HAKMEM_PROFILE_FILE=str(heap))
+    else:
+        done = subprocess.run(
+            ["/bin/sh", command.path, "run", "--profile=x.heap", *EXACT, program, names],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
     profile = heap_profile.read(heap)
-    began, ended = profile.started, heap.stat().st_mtime
+    began, ended = profile.started, profile.written
     assert began - 1 <= names.stat().st_mtime <= ended + 1
+    assert abs(ended - heap.stat().st_mtime) <= 10
     left = Path(f"/tmp/perf-{profile.pid}.map")
     try:
         shutil.copy(names, left)
@@ -272,9 +280,13 @@ def test_a_map_of_an_earlier_process(command: Command, planted: Planted, tmp_pat
         os.utime(left, (began - 100, began - 100))
         done = command("profile", "--text", str(heap))
         assert " first (one.py)" not in done.stdout
-        assert done.stderr == (
-            f"hakmem profile: {left}: is of another process with this number, which ended before "
-            "this one began: it is not read\n"
-        )
+        said = f"hakmem profile: {left}: is of another process with this number, which "
+        assert done.stderr == f"{said}ended before this one began: it is not read\n"
+        # Also where the profile is a copy that was made later.
+        os.utime(heap, (ended + 1000, ended + 1000))
+        os.utime(left, (ended + 1000, ended + 1000))
+        done = command("profile", "--text", str(heap))
+        assert " first (one.py)" not in done.stdout
+        assert done.stderr == f"{said}came later: it is not read\n"
     finally:
         left.unlink()

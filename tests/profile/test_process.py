@@ -117,7 +117,7 @@ def test_what_was_on_stays_on(made: Made, value: str, stays: bool) -> None:
     assert (made.asked()[-1] == "profile") == stays
 
 
-@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("at_once", [False, True])
 def test_interrupted(made: Made, at_once: bool, by: signal.Signals) -> None:
     """Ctrl-C ends the wait, and what was seen is written. `at_once`: while the reader is at work,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import signal
@@ -16,7 +17,7 @@ import pytest
 
 from hakmem import events
 from tests.counts.work import clean_environment
-from tests.nobody import as_nobody, readable_by_nobody
+from tests.nobody import as_nobody, public_folder, readable_by_nobody
 from tests.record.recorded import LONG, MARK, Recorded, leftovers
 
 
@@ -120,6 +121,22 @@ def test_interrupted(recorded: Recorded) -> None:
     assert recorded.processes()[1]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_who_ends_the_command_ends_the_recording(recorded: Recorded, number: int) -> None:
+    """SIGTERM is handed on, as nobody else sends it to the program; SIGHUP, as from a terminal,
+    reaches all of them."""
+    command = _start(recorded, "serve")
+    _when("it records", lambda: recorded.file.exists() and recorded.file.stat().st_size > 1000)
+    if number == signal.SIGTERM:
+        command.send_signal(number)
+    else:
+        os.killpg(command.pid, number)
+    _, said = command.communicate(timeout=LONG)
+    assert command.returncode == 128 + number, said
+    assert " events of 1 process, " in said
+    assert recorded.processes()[1]
+
+
 def test_limit(recorded: Recorded) -> None:
     said = recorded.run("work", "2000000", options=("--limit", "1")).stderr
     assert "the recording ends early" in said and "(see --limit)" in said
@@ -138,6 +155,72 @@ def test_full_disk(recorded: Recorded) -> None:
     found, whole = recorded.processes()
     assert whole and len(found) == 1
     assert recorded.file.stat().st_size <= most
+
+
+def test_no_room_for_the_first_byte(recorded: Recorded) -> None:
+    """Nothing is left of it, and nothing is started."""
+
+    def before() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4, 4))
+
+    done = recorded.run("work", "10", status=125, before=before)
+    assert done.stderr == f"hakmem record: {recorded.file}: File too large\n"
+    assert not recorded.file.exists()
+
+
+def test_no_room_for_an_index(recorded: Recorded) -> None:
+    """A line says so."""
+    recorded.run("work", "20000")
+    done = subprocess.run(
+        [str(recorded.hakmem), "trace", "--index", str(recorded.file)],
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        env=clean_environment(),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512)),
+    )
+    index = recorded.file.with_name(recorded.file.name + ".index")
+    said = f"hakmem trace: {index}: File too large\n"
+    assert (done.returncode, done.stderr) == (5, said) and not index.exists()
+
+
+def test_a_umask_that_lets_nobody_in(recorded: Recorded) -> None:
+    """Not even the user whose files these are."""
+    by = []
+    if os.geteuid() == 0:  # which may do all
+        readable_by_nobody(recorded.hakmem)
+        by = as_nobody()
+    with public_folder() as folder:
+        folder.chmod(0o777)
+        script = ["sh", "-c", 'umask 777; exec "$@"', "sh"]
+        words = ["record", "-o", str(folder / "r"), "--", str(recorded.plant), "work", "1000"]
+        done = subprocess.run(
+            [*by, *script, str(recorded.hakmem), *words],
+            capture_output=True,
+            text=True,
+            timeout=LONG,
+            env=clean_environment(),
+        )
+        assert done.returncode == 0, done.stderr
+        assert re.search(r": [\d,]{4,} events of 1 process, ", done.stderr), done.stderr
+        assert [path.name for path in folder.iterdir()] == ["r"]
+
+
+def test_a_long_command_line(recorded: Recorded) -> None:
+    """Its end is left out."""
+    words = ["-c", ":", "sh", *(f"{n}" + "x" * 3000 for n in range(30)), "x" * 100_000]
+    done = subprocess.run(
+        [str(recorded.hakmem), "record", "-o", str(recorded.file), "--", "/bin/sh", *words],
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        env=clean_environment(),
+    )
+    assert done.returncode == 0, done.stderr
+    (shell,), whole = recorded.processes()
+    command = shell.facts["command"]
+    assert whole and command[:10] == ["/bin/sh", *words[:9]] and command[-1] == "..."
+    assert "/bin/sh -c : sh 0xxx" in recorded.trace().stdout
 
 
 def test_what_it_says_of_bad_input(recorded: Recorded) -> None:
@@ -246,6 +329,29 @@ def test_a_process_whose_name_is_cut_within_a_letter(recorded: Recorded, tmp_pat
     finally:
         plant.kill()
         plant.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_who_ends_the_command_ends_the_recording_of_a_process(
+    recorded: Recorded, number: int
+) -> None:
+    plant = _run_plant(recorded, "serve")
+    words = [str(recorded.hakmem), "record", "-o", str(recorded.file), "--seconds", "1000"]
+    with subprocess.Popen(
+        [*words, str(plant.pid)], stderr=subprocess.PIPE, text=True, env=clean_environment()
+    ) as command:
+        try:
+            size = recorded.file.stat
+            _when("it records", lambda: recorded.file.exists() and size().st_size > 1000)
+            command.send_signal(number)
+            _, said = command.communicate(timeout=LONG)
+            assert command.returncode == 0, said
+            assert plant.poll() is None and not leftovers(plant.pid)
+            assert recorded.only()[1].kind.size > 0
+        finally:
+            plant.kill()
+            plant.wait()
+            command.kill()
 
 
 def test_another_users_process(recorded: Recorded) -> None:

@@ -183,6 +183,14 @@ static void little_is_kept_beside_use_and_more_where_it_was_needed(void)
         EXPECT(keep_limit(most, 0) < keep_limit(most + 1, 0));
 }
 
+static void places_to_choose_from_take_a_small_part_of_limited_addresses(void)
+{
+    EXPECT(keep_apart(SIZE_MAX, 1024 * GiB));
+    EXPECT(keep_apart(LAW_SMALL_PART * MiB, MiB));
+    EXPECT(!keep_apart(LAW_SMALL_PART * MiB, MiB + 1));
+    EXPECT(!keep_apart(LAW_SMALL_PART * MiB - 1, MiB));
+}
+
 static void slabs_are_looked_at_in_parts(void)
 {
     EXPECT(!look_at_slab(9, LAW_SMALL_PART * 10, false));
@@ -304,6 +312,7 @@ int main(void)
     it_ends_when_little_is_free_or_a_small_share();
     blocks_move_where_that_fills_a_slab();
     little_is_kept_beside_use_and_more_where_it_was_needed();
+    places_to_choose_from_take_a_small_part_of_limited_addresses();
     slabs_are_looked_at_in_parts();
     much_that_is_idle_goes_back();
     the_more_went_back_in_vain_the_less_has_to_be_left();
@@ -313,6 +322,6 @@ int main(void)
     a_thread_rests_that_has_given_nearly_all_back();
     superslabs_start_huge_in_a_heap_of_small_blocks();
     slow_touches_are_followed_by_longer_and_longer_pauses();
-    puts("22 passed, 0 failed");
+    puts("23 passed, 0 failed");
     return 0;
 }

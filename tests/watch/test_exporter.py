@@ -255,6 +255,22 @@ def test_capabilities_of_a_user(
         assert unreadable == (0 if suffice else 1)
 
 
+def test_a_terminal_that_is_closed_ends_it(command: Command) -> None:
+    with exporter(command, ends_by=signal.SIGHUP):
+        pass
+
+
+def test_what_was_ignored_stays_so(command: Command) -> None:
+    """As nohup has it."""
+    ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh"]
+    children = Path(f"/proc/self/task/{threading.get_native_id()}/children")
+    with exporter(command, by=ignoring) as url:
+        procs = [Path("/proc", pid) for pid in children.read_text().split()]
+        (one,) = (proc for proc in procs if b"exporter" in (proc / "cmdline").read_bytes())
+        os.kill(int(one.name), signal.SIGHUP)
+        assert "hakmem_processes_unreadable" in fetch(f"{url}/metrics")[0]
+
+
 def test_without_rights_it_says_so(command: Command) -> None:
     readable_by_nobody(command.path)
     with exporter(command, by=as_nobody(), says="processes of other users can't be seen") as url:

@@ -97,6 +97,11 @@ def test_the_same_figures_as_from_outside(command: Command, library: Path, tmp_p
     for line in outside.said["heap"]:
         assert f"\n  {line['title']} " in text, "the titles are those of the command"
     assert re.search(r"^since the start: [\d.]+ MiB freed", text, re.MULTILINE)
+    resident = re.search(r": ([\d.]+) MiB resident", text)
+    rows = re.findall(r"^  \S.{39} +(-?[\d.]+) +(-?[\d.]+)$", text, re.MULTILINE)
+    assert resident is not None and len(rows) == len(outside.said["heap"] + outside.said["others"])
+    sums = [sum(int(row[i].replace(".", "")) for row in rows) for i in range(2)]
+    assert sums == [int(resident[1].replace(".", "")), 1000], "to the last digit"
 
 
 def test_at_the_end(told: tuple[Path, dict[str, str]]) -> None:

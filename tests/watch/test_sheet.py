@@ -43,6 +43,24 @@ def test_planted(command: Command, plant: Process, kind: str) -> None:
     assert after["unexplained"] == 0, "nothing changed meanwhile"
 
 
+def tenths(text: str) -> int:
+    assert re.fullmatch(r"-?\d+\.\d", text.strip()), text
+    return int(text.replace(".", ""))
+
+
+def test_what_is_shown_adds_up(command: Command, plant: Process) -> None:
+    """To the last digit: the lines to the total, which is that of the first line, and to 100%."""
+    for kind in ("live", "holes", "free_pages", "kept", "anonymous"):
+        plant.ask(kind)
+        first, *others = command("sheet", plant.pid).stdout.splitlines()
+        (resident,) = re.findall(r": ([\d.]+) MiB resident", first)
+        (total,) = (line for line in others if line.startswith("total"))
+        rows = [line for line in others if line.startswith("  ")]
+        assert len(rows) > 5 and total[40:49].strip() == resident
+        assert sum(tenths(row[40:49]) for row in rows) == tenths(resident)
+        assert sum(tenths(row[49:55]) for row in rows) == 1000
+
+
 def test_planted_in_a_hardened_heap(
     command: Command, given: Callable[[str], Path], library: Path
 ) -> None:

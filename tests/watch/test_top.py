@@ -67,6 +67,21 @@ def test_it_watches_until_they_end(command: Command, plant: Process) -> None:
         assert watches.wait(SECONDS) == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_watches_until_it_is_told_to_end(
+    command: Command, plant: Process, number: signal.Signals
+) -> None:
+    words = ["top", "--once", "--every", "600", str(plant.pid)]
+    with subprocess.Popen(
+        ["/bin/sh", command.path, *words], stdout=subprocess.PIPE, text=True
+    ) as watches:
+        assert watches.stdout is not None
+        watches.stdout.readline()
+        assert str(plant.pid) in watches.stdout.readline()
+        watches.send_signal(number)
+        assert watches.wait(SECONDS) == 0
+
+
 def test_what_is_wrong(command: Command, plant: Process) -> None:
     for words in (
         ["top", "--once", str(2**22 + 1)],
@@ -173,6 +188,18 @@ def test_it_ends(command: Command, plant: Process, keys: str) -> None:
         screen.shows("processes on hakmem: 1")
         screen.press(keys)
         assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_who_ends_it_has_the_terminal_back(
+    command: Command, plant: Process, number: signal.Signals
+) -> None:
+    with on_screen(command, str(plant.pid), columns=80, lines=24) as (screen, child):
+        screen.shows("processes on hakmem: 1")
+        assert not termios.tcgetattr(screen.end)[3] & termios.ECHO
+        os.kill(child, number)
+        assert os.waitpid(child, 0)[1] == 0
+        assert termios.tcgetattr(screen.end)[3] & termios.ECHO
 
 
 def test_a_screen_without_figures(command: Command) -> None:

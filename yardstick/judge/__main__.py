@@ -25,9 +25,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "yardstick/python")
 
 from rich.console import Console
 
+from hakmem import interrupts
 from hakmem.arguments import WrongUse
 from hakmem.folders import Folder
-from hakmem_yardstick import interrupts, machine
+from hakmem_yardstick import machine
 from hakmem_yardstick.chosen import chosen
 from hakmem_yardstick.estimate import duration
 from hakmem_yardstick.model import OURS, Allocator, Kind, Results
@@ -40,7 +41,7 @@ from yardstick.judge import builds, place, verdicts
 from yardstick.judge.parts import FULL, QUICK, Part, parts
 from yardstick.judge.verdicts import AFTER, BEFORE, Line
 
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
+FAILED, USAGE = 1, 2
 TIMEOUT = 300.0
 
 
@@ -72,8 +73,6 @@ def judge(
                     f"{run.outcome}: {run.detail}"
                 )
         told.seconds[part.name] = round(time.monotonic() - began, 1)
-        if results.interrupted:
-            raise KeyboardInterrupt
     return told
 
 
@@ -86,8 +85,11 @@ def _run(part: Part, allocators: Sequence[Allocator], seed: int, console: Consol
     with Folder("hakmem-judge-") as folder, Display(console) as display:
         store = Store(folder)
         store.create(results, {})
-        Session(results, runners, plan, store, display).run()
+        session = Session(results, runners, plan, store, display)
+        session.run()
         store.close()
+    if session.interrupted is not None:
+        raise session.interrupted
     return results
 
 
@@ -169,9 +171,9 @@ def main() -> int:
     except (WrongUse, builds.CannotBuild) as why:
         print(f"judge: {why}", file=sys.stderr)
         return USAGE
-    except KeyboardInterrupt:
+    except interrupts.Interrupted as end:
         print("judge: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return end.status
     _say(told, names, console)
     took = sum(told.seconds.values())
     console.print(f"\nseed {seed}; {duration(took)}", markup=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import signal
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,12 +50,6 @@ def average(series: Sequence[tuple[float, float]], seconds: float) -> float:
     return (area + (seconds - at) * kib) / seconds
 
 
-def heed_signals() -> None:
-    """In a process to be: whoever started the tests in the background had some ignored."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-
-
 def _environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith(("LD_", "HAKMEM_"))}
 
@@ -96,7 +89,6 @@ class Compare:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=heed_signals,
         )
 
     def _words(self, *words: str | Path, program: list[str | Path] | None = None) -> list[str]:

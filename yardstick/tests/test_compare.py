@@ -201,7 +201,7 @@ def test_whoever_ends_it_ends_the_program_too(compare: Compare, number: signal.S
         time.sleep(0.05)
     running.send_signal(number)
     _, err = running.communicate(timeout=300)
-    assert running.returncode == 130, err
+    assert running.returncode == 128 + number, err
     assert compare.json()["interrupted"]
     assert not Path(f"/proc/{lines(pids)[2]}").exists()
 

@@ -27,7 +27,7 @@ from hakmem_yardstick.schedule import GIVEN_UP, PLANS, Plan, Schedule
 from hakmem_yardstick.store import CannotStore, Store
 from tests import inside
 from yardstick.tests import made
-from yardstick.tests.made import IN_THE_SUITE, average, heed_signals
+from yardstick.tests.made import IN_THE_SUITE, average
 
 SECONDS = 300
 MIB = 1024
@@ -445,7 +445,6 @@ def test_an_interrupted_session_goes_on(bench: Bench, library: Path, tmp_path: P
         text=True,
         cwd=tmp_path,
         start_new_session=True,
-        preexec_fn=heed_signals,
     )
     end = time.monotonic() + SECONDS
     while time.monotonic() < end and (not lines.exists() or lines.read_text().count("\n") < 5):

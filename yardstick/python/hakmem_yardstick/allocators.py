@@ -178,7 +178,7 @@ _THE_COMMAND_S_OWN = ("HAKMEM_COMPLAIN", PERMISSION)
 
 def configured_outside() -> list[str]:
     """Variables set around us that `environment` leaves out, to be told to whoever set them."""
-    found = (name for name in os.environ if name.startswith(_CONFIGURING))
+    found = (name for name, value in os.environ.items() if value and name.startswith(_CONFIGURING))
     return sorted(name for name in found if name not in _THE_COMMAND_S_OWN)
 
 

@@ -17,10 +17,10 @@ from typing import Any, NoReturn
 
 from rich.console import Console
 
-from hakmem import __version__
+from hakmem import __version__, interrupts
 from hakmem.arguments import WrongUse
 from hakmem.hint import hint
-from hakmem_yardstick import bench_asked, estimate, interrupts, machine, parts
+from hakmem_yardstick import bench_asked, estimate, machine, parts
 from hakmem_yardstick.allocators import UnknownAllocator, configured_outside
 from hakmem_yardstick.head import conditions
 from hakmem_yardstick.listing import chosen, mode_of, split
@@ -32,7 +32,7 @@ from hakmem_yardstick.session import Session
 from hakmem_yardstick.store import CannotStore, Store, default_folder, told
 from hakmem_yardstick.suite import CannotBuild, find
 
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
+FAILED, USAGE = 1, 2
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -187,7 +187,8 @@ class _Ready:
         display = Display(self.console)
         by_group = {row.group: runner for runner in self.runners for row in runner.rows()}
         with display, interrupts.in_order():
-            results = Session(self.results, by_group, self.plan, self.store, display).run()
+            session = Session(self.results, by_group, self.plan, self.store, display)
+            results = session.run()
         self.store.close()
         with told(self.store.folder):
             files = parts.show(results, self.store.folder, self.console)
@@ -195,10 +196,10 @@ class _Ready:
             _say(self.console, f"written: {file}")
         for condition in conditions(results):
             _say(self.console, condition, "yellow")
-        if results.interrupted:
+        if session.interrupted is not None:
             where = shlex.quote(str(self.store.folder))
             _say(self.console, f"interrupted; go on with: hakmem bench --resume {where}")
-            return INTERRUPTED
+            return session.interrupted.status
         hint(f"open {self.store.folder / 'report.html'} in a browser")
         ours = results.names(Kind.OURS)
         failed = any(not run.is_ok and run.allocator in ours for run in results.runs)

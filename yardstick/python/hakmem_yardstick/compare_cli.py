@@ -14,10 +14,10 @@ from typing import NoReturn
 from rich.console import Console
 from rich.markup import escape
 
-from hakmem import __version__
+from hakmem import __version__, interrupts
 from hakmem.arguments import WrongUse
 from hakmem.hint import hint
-from hakmem_yardstick import interrupts, machine, proof
+from hakmem_yardstick import machine, proof
 from hakmem_yardstick.allocators import configured_outside
 from hakmem_yardstick.chosen import chosen
 from hakmem_yardstick.compare_asked import asked
@@ -27,7 +27,7 @@ from hakmem_yardstick.progress import Display
 from hakmem_yardstick.sheet import show
 from hakmem_yardstick.stats import Verdict
 
-MADE, SHOWN_WORSE, USAGE, NOT_ACTIVE, PROGRAM_FAILED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+MADE, SHOWN_WORSE, USAGE, NOT_ACTIVE, PROGRAM_FAILED = 0, 1, 2, 3, 4
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,7 +63,7 @@ def _run_and_print(
     comparison: Comparison, until: Until, console: Console, fail_if_worse: bool
 ) -> int:
     """Runs it all and prints what came out; the exit status."""
-    interrupted = False
+    interrupted: interrupts.Interrupted | None = None
     comparison.results.machine = machine.machine()
     comparison.results.settings |= {
         "command_line": ["hakmem", *sys.argv[3:]],
@@ -84,8 +84,9 @@ def _run_and_print(
         except proof.Unproved as error:
             print(f"hakmem compare: {error}", file=sys.stderr)
             return NOT_ACTIVE
-        except KeyboardInterrupt:
-            interrupted = comparison.results.interrupted = True
+        except interrupts.Interrupted as end:
+            interrupted = end
+            comparison.results.interrupted = True
             comparison.stopped = "interrupted"
     judged = comparison.judged()
     if noisy:
@@ -115,8 +116,8 @@ def _run_and_print(
             f" {failure.round + 1}: {failure.outcome}: {failure.detail}",
             file=sys.stderr,
         )
-    if interrupted:
-        return INTERRUPTED
+    if interrupted is not None:
+        return interrupted.status
     if comparison.failed:
         return PROGRAM_FAILED
     worse = any(each.verdict is Verdict.WORSE for each in judged.values())

@@ -18,12 +18,13 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
+from hakmem import interrupts
 from hakmem.hint import hint
 from hakmem.outputs import outputs, write
 from hakmem.process import short
 from hakmem.profile_text import printable
 from hakmem.recording import NoRecording
-from hakmem_yardstick import interrupts, replay
+from hakmem_yardstick import replay
 from hakmem_yardstick.chosen import chosen, libraries, player
 from hakmem_yardstick.jobs import executor, result
 from hakmem_yardstick.model import OURS, Allocator, Kind
@@ -31,7 +32,7 @@ from hakmem_yardstick.progress import Display
 from hakmem_yardstick.replay import CannotReplay, Job, Played, Prepared
 from hakmem_yardstick.sheet import Part, Sheet, page, show
 
-FAILED, INTERRUPTED = 1, 130
+FAILED = 1
 MIB = 2**20
 
 
@@ -57,9 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
     except CannotReplay as why:
         print(f"hakmem replay: {printable(str(why))}", file=sys.stderr)
         return why.status
-    except KeyboardInterrupt:
+    except interrupts.Interrupted as end:
         print("hakmem replay: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return end.status
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from hakmem.interrupts import Interrupted
 from hakmem_yardstick.machine import Pressure, waited_seconds
 from hakmem_yardstick.model import Allocator, Results, Row, Run
 from hakmem_yardstick.progress import Display
@@ -36,6 +37,7 @@ class Session:
         self._pressure = Pressure()
         self._prepared: set[str] = set()
         self._work: dict[str, str] = {}
+        self.interrupted: Interrupted | None = None
         self._schedule = Schedule(plan, results, int(results.settings["seed"]))
         for run in results.runs:
             self._is_same_work(run)
@@ -43,15 +45,15 @@ class Session:
         self._start = time.monotonic() - self._schedule.used
 
     def run(self) -> Results:
-        """Until all is done or the time is up; KeyboardInterrupt ends it with what there is."""
+        """Until all is done or the time is up; Interrupted ends it with what there is."""
         try:
             number = 0
             while number < self._plan.most_rounds and (rows := self._schedule.round(number)):
                 self._round(number, rows)
                 number += 1
-            self.results.interrupted = False
-        except KeyboardInterrupt:
-            self.results.interrupted = True
+        except Interrupted as end:
+            self.interrupted = end
+        self.results.interrupted = self.interrupted is not None
         self._describe()
         self._store.finish(self.results)
         return self.results

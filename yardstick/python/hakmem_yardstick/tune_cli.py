@@ -26,13 +26,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from hakmem import __version__, variants
+from hakmem import __version__, interrupts, variants
 from hakmem.folders import Folder
 from hakmem.hint import hint
 from hakmem.outputs import replace as replace_file
 from hakmem.recording import NoRecording
 from hakmem.variants import split
-from hakmem_yardstick import candidates, interrupts, proof, replay, settings_file, verdict
+from hakmem_yardstick import candidates, proof, replay, settings_file, verdict
 from hakmem_yardstick.allocators import FOUR, installed
 from hakmem_yardstick.asked import Asked, checked, others, output
 from hakmem_yardstick.chosen import chosen, libraries, player
@@ -51,7 +51,7 @@ from hakmem_yardstick.subject import Program
 from hakmem_yardstick.tune_record import record
 from hakmem_yardstick.verdict import Answer
 
-ANSWERED, NO_LONGER, PROGRAM_FAILED, INTERRUPTED = 0, 1, 4, 130
+ANSWERED, NO_LONGER, PROGRAM_FAILED = 0, 1, 4
 LETTERS = "ABCDEF"
 FINALISTS = 4  # beside the base, and the base once more
 OUTLIERS = 4  # rounds beyond those that show something if all are alike
@@ -68,9 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
     except (OSError, Broken, proof.Unproved, CannotReplay) as error:
         print(f"hakmem tune: {error}", file=sys.stderr)
         return PROGRAM_FAILED
-    except KeyboardInterrupt:
+    except interrupts.Interrupted as end:
         print("hakmem tune: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return end.status
 
 
 @dataclass
