@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ran import ran
+
 Hakmem = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -17,15 +19,7 @@ def hakmem(given: Callable[[str], Path], tmp_path: Path) -> Hakmem:
     clean = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_", "PYTEST"))}
 
     def run(*words: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            ["/bin/sh", given("--hakmem"), *words],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            cwd=tmp_path,
-            env=clean | variables,
-            timeout=600,
-        )
+        done = ran("/bin/sh", given("--hakmem"), *words, cwd=tmp_path, env=clean | variables)
         if "ptrace is not permitted" in done.stderr:
             pytest.skip(done.stderr.strip())
         return done

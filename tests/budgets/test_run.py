@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.budgets.conftest import Hakmem
+from tests.ran import ran
 
 Given = Callable[[str], Path]
 EXCEEDED = 122
@@ -181,7 +182,7 @@ def test_the_processes_of_another_namespace(hakmem: Hakmem, plant: Path, given: 
     if shutil.which("unshare") is None or subprocess.run([*apart, "true"]).returncode != 0:
         pytest.skip("PID namespaces are not permitted")
     words = ("/bin/sh", given("--hakmem"), "run", "--max-peak=1G", plant, "churn")
-    done = subprocess.run([*apart, *map(str, words)], capture_output=True, text=True, timeout=120)
+    done = ran(*apart, *map(str, words))
     assert done.returncode == 125 and "another PID namespace" in done.stderr, done
 
 

@@ -4,7 +4,8 @@ A limit of addresses counts them, and one of locked memory under mlockall."""
 
 import os
 import re
-import subprocess
+
+from tests.ran import ran
 
 PROGRAM = os.environ["ADDRESSES"]
 LIBRARY = os.environ["LIBRARY"]
@@ -15,7 +16,7 @@ def said(*command: str, library: str = "") -> str:
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     if library:
         environment["LD_PRELOAD"] = library
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = ran(*command, env=environment, check=True)
     return done.stdout
 
 

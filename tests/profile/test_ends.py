@@ -3,7 +3,6 @@ where there is none."""
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import resource
@@ -19,6 +18,7 @@ import pytest
 from hakmem import heap_profile
 from tests.leaks.test_run import CALLS, _without_ptrace
 from tests.profile.planted import SECONDS, functions, named
+from tests.ran import clean_environment
 
 KEPT = 100  # blocks
 EVERY = ("-o", "profile_rate=1", "-o", "profile_samples=0")
@@ -31,7 +31,7 @@ class Run:
     folder: Path
 
     def start(self, *words: str | Path, **more: object) -> subprocess.Popen[str]:
-        others = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
+        others = clean_environment()
         return subprocess.Popen(  # type: ignore[no-any-return,call-overload]
             ["/bin/sh", self.hakmem, "run", *words],
             stdout=subprocess.PIPE,

@@ -21,6 +21,7 @@ import pytest
 from tests.nobody import as_nobody, readable_by_nobody
 from tests.profile.planted import KEPT, RATE, SECONDS, by_function, named, near
 from tests.profile.test_read import SMALL
+from tests.ran import clean_environment, ran
 from tests.watch.watched import Command, Process, running
 
 PYTHON_PART = Path(__file__).parents[2] / "python/hakmem"
@@ -234,7 +235,7 @@ def test_process(
         HAKMEM_PROFILE_SAMPLES="0",
     ) as plant:
         reader = library.parent / "hakmem/look"
-        told = subprocess.run([reader, str(plant.pid), "profile"], capture_output=True, text=True)
+        told = ran(reader, str(plant.pid), "profile")
         if told.stderr.startswith("usage: "):
             pytest.skip("this reader reads no profiles")
         heap = tmp_path / "x.heap"
@@ -253,15 +254,8 @@ def test_process(
 
 
 def run(command: Command, folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    others = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
-    return subprocess.run(
-        ["/bin/sh", command.path, "run", *words],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=others,
-        timeout=SECONDS,
-    )
+    others = clean_environment()
+    return ran("/bin/sh", command.path, "run", *words, cwd=folder, env=others)
 
 
 def test_run(command: Command, given: Callable[[str], Path], tmp_path: Path) -> None:

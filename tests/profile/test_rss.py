@@ -3,7 +3,6 @@ passes a number; files are there in whole, and what can't be written gives one l
 
 from __future__ import annotations
 
-import os
 import re
 import resource
 import signal
@@ -15,6 +14,7 @@ import pytest
 
 from hakmem.symbols import Named
 from tests.profile.planted import SECONDS, functions, named
+from tests.ran import clean_environment
 from tests.watch.watched import Command, running
 
 LIMIT = 48
@@ -31,7 +31,7 @@ def run(
     def grow(
         *words: str | int, before: Callable[[], object] | None = None, **more: str
     ) -> tuple[int, str]:
-        others = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
+        others = clean_environment()
         process = subprocess.Popen(
             [given("--programs") / "profile_grow", *map(str, words)],
             cwd=tmp_path,

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.watch.watched import SECONDS, Command, Process, Sheet, running
+from tests.ran import ran
+from tests.watch.watched import Command, Process, Sheet, running
 
 # In mounts of its own: there the library lies where outside nothing is.
 INSIDE = """
@@ -56,9 +57,7 @@ def test_into_a_container_and_inside(
         enter = ["nsenter", f"--target={outside}", "--pid", "--mount", "--"]
         reader = library.resolve().parent / "hakmem/look"
         shutil.copy(reader, f"/proc/{outside}/root/mnt/look")
-        done = subprocess.run(
-            [*enter, "/mnt/look", "1"], capture_output=True, text=True, timeout=SECONDS
-        )
+        done = ran(*enter, "/mnt/look", "1")
         assert done.returncode == 0, done.stderr
         inside = json.loads(done.stdout)
         assert inside["pid"] == 1 and inside["version"] == from_outside.said["version"]

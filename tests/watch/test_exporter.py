@@ -28,6 +28,7 @@ import pytest
 from hakmem import exporter_command, metrics
 from hakmem.exporter_command import Server
 from tests.nobody import as_nobody, readable_by_nobody
+from tests.ran import ran
 from tests.watch.watched import SECONDS, SHARE, Command, Process, running
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -451,9 +452,7 @@ def test_a_real_prometheus(command: Command, plant: Process, tmp_path: Path) -> 
 def _promtool(text: str) -> subprocess.CompletedProcess[str]:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed")
-    return subprocess.run(
-        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True
-    )
+    return ran("promtool", "check", "metrics", input=text)
 
 
 def test_promtool_has_nothing_to_say(command: Command, plant: Process) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.nobody import as_nobody, public_folder, readable_by_nobody
+from tests.ran import ran
 from tests.watch.watched import SECONDS, SHARE, Command, running
 
 # It says what it is asked for with a number: 0 is text, 1 OpenMetrics.
@@ -101,12 +102,11 @@ def test_the_same_figures_as_from_outside(command: Command, library: Path, tmp_p
 
 def test_at_the_end(told: tuple[Path, dict[str, str]]) -> None:
     path, environment = told
-    done = subprocess.run(
-        [sys.executable, "-c", "print('done')"],
+    done = ran(
+        sys.executable,
+        "-c",
+        "print('done')",
         env=environment | {"HAKMEM_STATS": "exit", "HAKMEM_STATS_FILE": f"{path}.%p.%%"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
     )
     assert (done.returncode, done.stdout) == (0, "done\n")
     head = re.search(
@@ -127,13 +127,7 @@ child = os.fork()
 if child:
     assert os.waitpid(child, 0)[1] == 0
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment | {"HAKMEM_STATS_FILE": f"{path}.%p"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    done = ran(sys.executable, "-c", program, env=environment | {"HAKMEM_STATS_FILE": f"{path}.%p"})
     assert (done.returncode, done.stderr) == (0, "")
     files = list(path.parent.iterdir())
     assert len(files) == 2
@@ -156,12 +150,12 @@ def test_a_file_that_cannot_be_written(
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", "raise SystemExit(5)"],
+    done = ran(
+        sys.executable,
+        "-S",
+        "-c",
+        "raise SystemExit(5)",
         env=environment | {"HAKMEM_STATS_FILE": str(target)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
         preexec_fn=no_room if not why else None,
     )
     assert done.returncode == 5
@@ -194,12 +188,13 @@ def test_a_process_that_may_not_read_itself(
     with public_folder() as folder:
         folder.chmod(0o777)
         program = "import ctypes; ctypes.CDLL(None).prctl(4, 0)"
-        done = subprocess.run(
-            [*as_nobody(), "/usr/bin/python3", "-S", "-c", program],
+        done = ran(
+            *as_nobody(),
+            "/usr/bin/python3",
+            "-S",
+            "-c",
+            program,
             env=os.environ | {"LD_PRELOAD": str(library), "HAKMEM_STATS_FILE": f"{folder}/told.%p"},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
         )
         said = "hakmem: stats_file: the process can't read itself in /proc: permission denied\n"
         assert (done.returncode, done.stderr.splitlines(True)[-1]) == (0, said)
@@ -211,13 +206,7 @@ def test_the_most_that_was_resident(told: tuple[Path, dict[str, str]]) -> None:
     program = """
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", program],
-        env=told[1] | {"HAKMEM_STATS": "exit"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    done = ran(sys.executable, "-S", "-c", program, env=told[1] | {"HAKMEM_STATS": "exit"})
     most = re.search(r"at most ([\d.]+)\)", done.stderr)
     assert most is not None
     assert int(done.stdout) / 1024 - 0.1 <= float(most[1]) <= int(done.stdout) / 1024 + 1
@@ -313,12 +302,6 @@ def _handles(pid: int, number: int) -> bool:
     [("9", "a signal that can be handled"), ("11", "a signal that is no fault")],
 )
 def test_signals_that_are_refused(told: tuple[Path, dict[str, str]], number: str, why: str) -> None:
-    done = subprocess.run(
-        ["/bin/ls", "/"],
-        env=told[1] | {"HAKMEM_STATS_SIGNAL": number},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    done = ran("/bin/ls", "/", env=told[1] | {"HAKMEM_STATS_SIGNAL": number})
     assert done.returncode == 0
     assert done.stderr == f"hakmem: stats_signal: expected {why}: nothing is set\n"

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.nobody import public_folder
+from tests.ran import ran
 from tests.watch.watched import SECONDS, SHARE, Command, running
 
 LOOKS = 10
@@ -70,9 +71,7 @@ def redis(library: Path | None, folder: Path) -> Iterator[tuple[int, Callable[..
     )
 
     def ask(*words: str) -> str:
-        return subprocess.run(
-            ["redis-cli", "-p", port, *words], capture_output=True, text=True, timeout=SECONDS
-        ).stdout
+        return ran("redis-cli", "-p", port, *words).stdout
 
     try:
         until = time.monotonic() + SECONDS
