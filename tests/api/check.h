@@ -16,6 +16,7 @@
 #include "../stress/names.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -91,6 +92,45 @@ void *check_need(const char *what, void *p, const char *file, int line);
 void pattern_fill(void *p, size_t n, unsigned number);
 #define CHECK_PATTERN(p, n, number) pattern_check((p), (n), (number), __FILE__, __LINE__)
 bool pattern_check(const void *p, size_t n, unsigned number, const char *file, int line);
+
+/* Blocks of sizes from 1 byte to 6 MiB at once, each of them written, checked and freed. */
+void use_the_heap(unsigned number);
+
+/* ---- threads and children ---- */
+
+/* Runs f(argument) in a thread of its own. The program ends where there is none. */
+pthread_t started(void *(*f)(void *), void *argument);
+
+/* The same, to its end. */
+void in_thread(void *(*f)(void *), void *argument);
+
+/* In n threads, each of which is given its number, from 0. */
+void threads_start(pthread_t *threads, size_t n, void *(*f)(void *number));
+void threads_join(const pthread_t *threads, size_t n);
+void in_threads(size_t n, void *(*f)(void *number));
+
+/* Runs f in a child, which must end with 0: after f, by the result of its checks. One that hangs is
+ * ended after 300 seconds. */
+void in_child(void (*f)(void));
+#define RUN_IN_CHILD(test)  \
+    do {                    \
+        check_test = #test; \
+        in_child(test);     \
+    } while (0)
+
+/* How such a child ends that is given something, and what it says on standard error, of which the
+ * first 64 KiB are kept until the next. */
+struct child_end {
+    int status; /* as of waitpid */
+    const char *said;
+};
+struct child_end child_end(void (*f)(void *), void *argument);
+
+/* It must end by SIGABRT, after a report of hakmem's that has these words. */
+#define CHECK_ABORTS(f, argument, words) \
+    check_aborts(#f, (f), (argument), (words), __FILE__, __LINE__)
+bool check_aborts(const char *what, void (*f)(void *), void *argument, const char *words,
+                  const char *file, int line);
 
 #ifdef __cplusplus
 }

@@ -2,8 +2,6 @@
  * by sentence, is in docs/contract.md. */
 #include "check.h"
 
-#include <pthread.h>
-
 static void *(*volatile do_reallocarray)(void *, size_t, size_t) = NAME_UNDER_TEST(reallocarray);
 
 /* "Does not round up to powers of two": a block wastes at most an eighth of itself and a page. */
@@ -175,12 +173,7 @@ static void *build_and_free_a_chain(void *unused)
 /* "Allows multiple threads to allocate memory simultaneously." */
 static void chains_in_threads(void)
 {
-    pthread_t threads[4];
-    for (int i = 0; i < 4; i++)
-        CHECK_ERROR("pthread_create",
-                    pthread_create(&threads[i], NULL, build_and_free_a_chain, NULL), 0);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    in_threads(4, build_and_free_a_chain);
     CHECK(true, " ");
 }
 

@@ -1,19 +1,6 @@
 /* hakmem_defrag_hint, _malloc and _free: a program that moves its blocks compacts its heap. */
 #include "check.h"
-
-#include <hakmem/hakmem.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static struct hakmem_stats stats_now(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats;
-}
+#include "stats.h"
 
 static unsigned random_number(unsigned *state)
 {
@@ -190,9 +177,7 @@ static void *thin_out_there(void *blocks)
 static void another_threads_blocks_move(void)
 {
     static void *blocks[COUNT];
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, thin_out_there, blocks) == 0, "pthread_create");
-    pthread_join(thread, NULL);
+    in_thread(thin_out_there, blocks);
     size_t before = hakmem_defrag_gain();
     CHECK(before > 8 * MiB, "gain: expected 8 MiB, found %zu", before);
     for (unsigned pass = 0; pass < PASSES; pass++)
@@ -251,13 +236,9 @@ static void *turns(void *argument)
 
 static void threads_move_each_others(void)
 {
-    pthread_t threads[THREADS];
     for (unsigned i = 0; i < SHARED; i++)
         pthread_mutex_init(&shared[i].lock, NULL);
-    for (size_t i = 0; i < THREADS; i++)
-        CHECK(pthread_create(&threads[i], NULL, turns, (void *)(i + 1)) == 0, "pthread_create");
-    for (size_t i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    in_threads(THREADS, turns);
     for (unsigned i = 0; i < SHARED; i++) {
         if (shared[i].block != NULL)
             CHECK_PATTERN(shared[i].block, shared[i].size, shared[i].number);
@@ -269,93 +250,32 @@ static void threads_move_each_others(void)
 
 /* ---- children ---- */
 
-/* What the child says on standard error, up to the room there is; and how it ended. */
-static int in_child(void (*what)(void), char *said, size_t room)
+static void hint(void *p) { hakmem_defrag_hint(p); }
+
+static void free_twice(void *p)
 {
-    int ends[2];
-    CHECK(pipe(ends) == 0, "pipe");
-    pid_t child = fork();
-    if (child == 0) {
-        const struct rlimit none = {0, 0};
-        setrlimit(RLIMIT_CORE, &none);
-        signal(SIGABRT, SIG_DFL);
-        dup2(ends[1], 2);
-        what();
-        _exit(check_all_passed() ? 0 : 1);
-    }
-    close(ends[1]);
-    size_t length = 0;
-    for (ssize_t got = 1; got > 0;) {
-        got = read(ends[0], said + length, room - 1 - length);
-        length += got > 0 ? (size_t)got : 0;
-    }
-    said[length] = 0;
-    close(ends[0]);
-    int status = 0;
-    waitpid(child, &status, 0);
-    return status;
+    hakmem_defrag_free(p);
+    hakmem_defrag_free(p);
 }
 
-static void *volatile kept;
-
-static void hint_of_the_middle(void) { hakmem_defrag_hint((char *)do_malloc(1000) + 16); }
-static void hint_of_freed(void)
+static void free_twice_by_both(void *p)
 {
-    kept = do_malloc(1000);
-    do_free(kept);
-    hakmem_defrag_hint(kept);
-}
-static void free_of_the_middle(void) { hakmem_defrag_free((char *)do_malloc(1000) + 16); }
-static void free_of_no_block(void) { hakmem_defrag_free((char *)&kept); }
-static void free_twice(void)
-{
-    kept = hakmem_defrag_malloc(1000);
-    hakmem_defrag_free(kept);
-    hakmem_defrag_free(kept);
-}
-static void free_twice_by_both(void)
-{
-    kept = do_malloc(1000);
-    do_free(kept);
-    hakmem_defrag_free(kept);
-}
-static void free_twice_of_large(void)
-{
-    kept = hakmem_defrag_malloc(100000);
-    hakmem_defrag_free(kept);
-    hakmem_defrag_free(kept);
+    do_free(p);
+    hakmem_defrag_free(p);
 }
 
 static void wrong_pointers_are_reported(void)
 {
-    static const struct {
-        void (*what)(void);
-        const char *words;
-    } cases[] = {
-        {hint_of_the_middle, "hakmem_defrag_hint("},
-        {hint_of_freed, "hakmem_defrag_hint("},
-        {free_of_the_middle, "free("},
-        {free_of_no_block, "free("},
-        {free_twice, "free("},
-        {free_twice_by_both, "free("},
-        {free_twice_of_large, "free("},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char said[4096];
-        int status = in_child(cases[i].what, said, sizeof said);
-        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
-              "case %zu: expected SIGABRT, found status %d", i, status);
-        CHECK(strncmp(said, "hakmem: ", 8) == 0 && strstr(said, cases[i].words) != NULL,
-              "case %zu: expected a report with %s, found %s", i, cases[i].words, said);
-    }
-}
-
-/* A child compacts what it got from its parent. */
-static void a_child_moves(void)
-{
-    char said[4096];
-    int status = in_child(moved_blocks_lie_together, said, sizeof said);
-    CHECK(status == 0, "the child: expected status 0, found %d, it said: %s", status, said);
+    static char of_the_program[64];
+    char *p = do_malloc(1000), *freed = do_malloc(1000);
+    do_free(freed);
+    CHECK_ABORTS(hint, p + 16, "hakmem_defrag_hint(");
+    CHECK_ABORTS(hint, freed, "hakmem_defrag_hint(");
+    CHECK_ABORTS(hakmem_defrag_free, p + 16, "free(");
+    CHECK_ABORTS(hakmem_defrag_free, of_the_program, "free(");
+    CHECK_ABORTS(free_twice, hakmem_defrag_malloc(1000), "free(");
+    CHECK_ABORTS(free_twice, hakmem_defrag_malloc(100000), "free(");
+    CHECK_ABORTS(free_twice_by_both, p, "free(");
 }
 
 int main(void)
@@ -369,6 +289,6 @@ int main(void)
     RUN(another_threads_blocks_move);
     RUN(threads_move_each_others);
     RUN(wrong_pointers_are_reported);
-    RUN(a_child_moves);
+    RUN_IN_CHILD(moved_blocks_lie_together); /* it compacts what it got from its parent */
     return check_end();
 }

@@ -2,7 +2,6 @@
  * successful call (traps 19, 20). */
 #include "check.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -91,12 +90,8 @@ static void *first_call(void *what)
 
 static void first_calls_of_threads_keep_errno(void)
 {
-    for (int i = 0; i < 40; i++) {
-        pthread_t thread;
-        void *block = i % 2 == 0 ? NULL : NEED("malloc", do_malloc(100));
-        if (CHECK(pthread_create(&thread, NULL, first_call, block) == 0, "pthread_create failed"))
-            pthread_join(thread, NULL);
-    }
+    for (int i = 0; i < 40; i++)
+        in_thread(first_call, i % 2 == 0 ? NULL : NEED("malloc", do_malloc(100)));
 }
 
 static void errors_of_arguments(void)

@@ -1,10 +1,9 @@
 /* glibc's extensions: their results describe this program's blocks. */
 #include "check.h"
+#include "stats.h"
 
 #include <fcntl.h>
-#include <hakmem/hakmem.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -169,13 +168,6 @@ static void trim_leaves_the_pad(void)
 }
 
 /* ---- malloc_stats, malloc_info ---- */
-
-static struct hakmem_stats stats_now(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats;
-}
 
 /* The most huge blocks that were there at once, and their bytes. */
 struct most {

@@ -3,10 +3,8 @@
 #include "check.h"
 
 #include <hakmem/hakmem.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -145,9 +143,7 @@ static void other_threads_free(void)
     for (unsigned i = 0; i < 10; i++) {
         unsigned char *p = guarded_malloc(201);
         pattern_fill(p, 201, 5);
-        pthread_t thread;
-        CHECK_ERROR("pthread_create", pthread_create(&thread, NULL, free_it, p), 0);
-        pthread_join(thread, NULL);
+        in_thread(free_it, p);
     }
 }
 
@@ -166,32 +162,25 @@ static void *churn(void *number)
     return NULL;
 }
 
-static void threads_hand_them_on(void)
+static void threads_hand_them_on(void) { in_threads(4, churn); }
+
+static unsigned char *of_parent;
+
+static void free_and_take(void)
 {
-    pthread_t threads[4];
-    for (uintptr_t i = 0; i < 4; i++)
-        CHECK_ERROR("pthread_create", pthread_create(&threads[i], NULL, churn, (void *)i), 0);
-    for (unsigned i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    CHECK_PATTERN(of_parent, 301, 7);
+    do_free(of_parent);
+    do_free(guarded_malloc(301));
 }
 
 static void a_child_has_its_own(void)
 {
     for (unsigned i = 0; i < 10; i++) {
-        unsigned char *p = guarded_malloc(301);
-        pattern_fill(p, 301, 7);
-        pid_t child = fork();
-        if (child == 0) {
-            CHECK_PATTERN(p, 301, 7);
-            do_free(p);
-            do_free(guarded_malloc(301));
-            _exit(check_all_passed() ? 0 : 1);
-        }
-        int status = -1;
-        waitpid(child, &status, 0);
-        CHECK_SIZE("the child's exit status", (size_t)status, 0);
-        CHECK_PATTERN(p, 301, 7);
-        do_free(p);
+        of_parent = guarded_malloc(301);
+        pattern_fill(of_parent, 301, 7);
+        in_child(free_and_take);
+        CHECK_PATTERN(of_parent, 301, 7);
+        do_free(of_parent);
     }
 }
 

@@ -1,17 +1,7 @@
 /* The options soft_limit_bytes and hard_limit_bytes, set while the program runs, and
  * hakmem_on_soft_limit. */
 #include "check.h"
-
-#include <hakmem/hakmem.h>
-
-#include <pthread.h>
-
-static struct hakmem_stats stats_now(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats;
-}
+#include "stats.h"
 
 static size_t held(void) { return stats_now().held; }
 
@@ -135,14 +125,12 @@ static void threads_share_a_hard_limit(void)
     size_t most = 0;
     pthread_t threads[THREADS];
     set("hard_limit_bytes", limit);
-    for (uintptr_t i = 0; i < THREADS; i++)
-        CHECK_ERROR("a thread", pthread_create(&threads[i], NULL, fill_and_empty, (void *)i), 0);
+    threads_start(threads, THREADS, fill_and_empty);
     for (unsigned look = 0; look < 100; look++) {
         size_t now = held();
         most = now > most ? now : most;
     }
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, THREADS);
     CHECK(most <= limit, "held by all threads: expected at most %zu, found %zu", limit, most);
     CHECK(failed > 0, "fills that came to the limit: expected some, found %zu", failed);
     heap_is_sound();

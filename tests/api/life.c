@@ -3,7 +3,6 @@
  * (traps 21, 30, 31, 34, 37). */
 #include "check.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -58,15 +57,6 @@ static void blocks_from_before_main(void)
         CHECK_PATTERN(made_early[i], i * i * 40, i);
         do_free(made_early[i]);
     }
-}
-
-/* Runs f(argument) in a thread of its own, to its end. */
-static void in_thread(void *(*f)(void *), void *argument)
-{
-    pthread_t thread;
-    int error = pthread_create(&thread, NULL, f, argument);
-    if (CHECK(error == 0, "pthread_create: %s", error_name(error)))
-        pthread_join(thread, NULL);
 }
 
 static void *only_free(void *block)
@@ -153,10 +143,7 @@ static void *take_and_free(void *unused)
 
 static void stream_from_thread_to_thread(void)
 {
-    pthread_t thread;
-    int error = pthread_create(&thread, NULL, take_and_free, NULL);
-    if (!CHECK(error == 0, "pthread_create: %s", error_name(error)))
-        return;
+    pthread_t thread = started(take_and_free, NULL);
     for (unsigned i = 0; i < PASSED; i++) {
         void *p = NEED("malloc", do_malloc(i % 300 + 1));
         pattern_fill(p, i % 300 + 1, i);

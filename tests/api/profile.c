@@ -6,12 +6,9 @@
 #include <fcntl.h>
 #include <hakmem/hakmem.h>
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define RATE (4 * KiB)
@@ -153,55 +150,47 @@ static void *works(void *argument)
     return NULL;
 }
 
+static void write_one(void)
+{
+    CHECK_ERROR("in a child", hakmem_profile_write(memfd_create("child", 0)), 0);
+}
+
 #define SWITCHES 10000
 
 static void it_is_switched_while_threads_work(void)
 {
     pthread_t threads[4];
     __atomic_store_n(&ends, false, __ATOMIC_RELAXED);
-    for (uintptr_t i = 0; i < 4; i++)
-        CHECK_ERROR("pthread_create", pthread_create(&threads[i], NULL, works, (void *)(i + 1)), 0);
+    threads_start(threads, 4, works);
     for (unsigned i = 0; i < SWITCHES; i++) {
         CHECK_ERROR("start", hakmem_profile_start(), 0);
-        if (i % 100 == 0) {
-            pid_t child = fork();
-            if (child == 0)
-                _exit(hakmem_profile_write(memfd_create("child", 0)));
-            int status = -1;
-            waitpid(child, &status, 0);
-            CHECK(status == 0, "a child that writes the profile: found status %d", status);
-        }
+        if (i % 100 == 0)
+            in_child(write_one);
         CHECK_ERROR("stop", hakmem_profile_stop(), 0);
     }
     __atomic_store_n(&ends, true, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 4);
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
 }
 
 /* ---- misuse ---- */
 
+static void free_one_of_64_twice(void *size)
+{
+    void *blocks[64];
+    hakmem_profile_start();
+    for (unsigned i = 0; i < 64; i++)
+        blocks[i] = do_malloc((size_t)size);
+    for (unsigned i = 0; i < 64; i++)
+        do_free(blocks[i]);
+    do_free(blocks[0]);
+}
+
 static void frees_twice(void)
 {
     static const size_t sizes[] = {4000, 30000, 100000, 1500000, 3000000};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        pid_t child = fork();
-        if (child == 0) {
-            freopen("/dev/null", "w", stderr);
-            hakmem_profile_start();
-            void *blocks[64];
-            for (unsigned i = 0; i < 64; i++)
-                blocks[i] = do_malloc(sizes[k]);
-            for (unsigned i = 0; i < 64; i++)
-                do_free(blocks[i]);
-            do_free(blocks[0]);
-            _exit(0);
-        }
-        int status = 0;
-        waitpid(child, &status, 0);
-        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
-              "a double free of %zu bytes: expected SIGABRT, found status %#x", sizes[k], status);
-    }
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        CHECK_ABORTS(free_one_of_64_twice, (void *)sizes[k], "");
 }
 
 static void errors_of_writing(void)

@@ -1,10 +1,7 @@
 /* hakmem_option_set: which options change, what it refuses, and that what it changes is in force.
  */
 #include "check.h"
-
-#include <hakmem/hakmem.h>
-
-#include <pthread.h>
+#include "stats.h"
 
 static uint64_t value_of(const char *name)
 {
@@ -40,25 +37,11 @@ static void it_tells_what_is_set(void)
     CHECK_ERROR("compact", hakmem_option_set("compact", 1), 0);
 }
 
-static size_t kept(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats.kept;
-}
-
 static void use_and_free_much(void)
 {
     char *big = NEED("64 MiB", do_malloc(64 * MiB));
     memset(big, 1, 64 * MiB);
     do_free(big);
-}
-
-static size_t retained(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats.retained;
 }
 
 static void use_and_free_slices(void)
@@ -73,14 +56,16 @@ static void use_and_free_slices(void)
 static void what_is_beyond_a_limit_goes_back(void)
 {
     use_and_free_much();
-    CHECK(kept() <= MiB, "of a freed block: expected 1 MiB or less, found %zu", kept());
+    size_t kept = stats_now().kept;
+    CHECK(kept <= MiB, "of a freed block: expected 1 MiB or less, found %zu", kept);
     CHECK_ERROR("much", hakmem_option_set("keep_bytes", 1024 * MiB), 0);
     use_and_free_much();
-    CHECK(kept() >= 64 * MiB, "a freed block is kept: expected 64 MiB or more, found %zu", kept());
+    kept = stats_now().kept;
+    CHECK(kept >= 64 * MiB, "a freed block is kept: expected 64 MiB or more, found %zu", kept);
     use_and_free_slices();
     CHECK_ERROR("none", hakmem_option_set("keep_bytes", 0), 0);
-    CHECK_SIZE("kept", kept(), 0);
-    CHECK_SIZE("retained", retained(), 0);
+    CHECK_SIZE("kept", stats_now().kept, 0);
+    CHECK_SIZE("retained", stats_now().retained, 0);
     CHECK_ERROR("auto", hakmem_option_set("keep_bytes", HAKMEM_AUTO), 0);
 }
 
@@ -106,14 +91,14 @@ static void *allocate(void *nothing)
     return nothing;
 }
 
+static void *change_or_allocate(void *number)
+{
+    return (uintptr_t)number % 2 != 0 ? allocate(NULL) : change_often(NULL);
+}
+
 static void many_threads_change_them_and_allocate(void)
 {
-    pthread_t threads[4];
-    for (unsigned i = 0; i < 4; i++)
-        CHECK_ERROR("thread",
-                    pthread_create(&threads[i], NULL, i % 2 ? allocate : change_often, NULL), 0);
-    for (unsigned i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    in_threads(4, change_or_allocate);
     CHECK_ERROR("bytes", hakmem_option_set("thread_bytes", 8 * MiB), 0);
     CHECK_ERROR("auto", hakmem_option_set("keep_bytes", HAKMEM_AUTO), 0);
     CHECK_ERROR("compact", hakmem_option_set("compact", 1), 0);

@@ -3,7 +3,6 @@
 #include "check.h"
 
 #include <hakmem/hakmem.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -361,10 +360,9 @@ static void threads_have_their_own(void)
     hakmem_profile_start();
     for (unsigned i = 0; i < 4; i++) {
         snprintf(names[i], sizeof names[i], "thread %u", i);
-        CHECK_ERROR("pthread_create", pthread_create(&threads[i], NULL, allocates, names[i]), 0);
+        threads[i] = started(allocates, names[i]);
     }
-    for (unsigned i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 4);
     write_profile();
     for (unsigned i = 0; i < 4; i++)
         expect_named(names[i], false);

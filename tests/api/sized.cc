@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <hakmem/hakmem.h>
 #include <new>
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -132,9 +131,7 @@ void every_call()
     each(&both[0]);
     each(&both[1]);
     for (give_sized &give : both) {
-        pthread_t thread;
-        CHECK(pthread_create(&thread, nullptr, each, &give) == 0, "no thread");
-        pthread_join(thread, nullptr);
+        in_thread(each, &give);
     }
 }
 

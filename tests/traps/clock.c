@@ -97,8 +97,7 @@ static void work_by_wrong_time(void)
     crew_make(&crew, 4, 200);
     for (unsigned i = 0; i < crew.n; i++)
         threads[i] = started(work, &crew.seats[i]);
-    for (unsigned i = 0; i < crew.n; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, crew.n);
     crew_clear(&crew);
     take_much_and_free_it();
     use_the_heap(1);

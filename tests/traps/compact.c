@@ -1,9 +1,8 @@
 /* A heap of which most was freed here and there becomes smaller by the program's own turnover, and
  * what it holds stays as it was. With the option compact it does, without it it does not. */
+#include "../api/stats.h"
 #include "../stress/statm.h"
 #include "trap.h"
-
-#include <hakmem/hakmem.h>
 
 #include <malloc.h>
 #include <stdint.h>
@@ -88,8 +87,7 @@ static void turnover_compacts(void)
     size_t before = statm_read().resident;
     size_t resident = after_turnover(items, 1) - before;
     bool on = getenv("HAKMEM_COMPACT") == NULL;
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
+    struct hakmem_stats stats = stats_now();
     CHECK((stats.compactions > 0) == on && (stats.compacted >= LIVE * 250) == on,
           "compact %s: %zu compactions of %zu bytes", on ? "on" : "off", stats.compactions,
           stats.compacted);
@@ -155,8 +153,7 @@ static void bursts_among_survivors_are_cheap(void)
     for (int i = 0; i < BLOCKS; i++)
         if (i % KEPT_OF != 0)
             free(blocks[i]);
-    struct hakmem_stats before, after;
-    hakmem_stats(&before, sizeof before);
+    struct hakmem_stats before = stats_now();
     CHECK(before.compactions > 0, "compactions: expected some, found %zu", before.compactions);
     for (int i = 0; i < BURSTS; i++) {
         for (int j = 0; j < BURST; j++)
@@ -164,7 +161,7 @@ static void bursts_among_survivors_are_cheap(void)
         for (int j = 0; j < BURST; j++)
             free(burst[j]);
     }
-    hakmem_stats(&after, sizeof after);
+    struct hakmem_stats after = stats_now();
     CHECK(after.refills - before.refills < BURSTS / 10, "%d bursts: %zu refills", BURSTS,
           after.refills - before.refills);
 }

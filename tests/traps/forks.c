@@ -21,26 +21,6 @@
 static struct crew crew;
 static volatile bool stop;
 
-static void *work_until_stopped(void *seat)
-{
-    while (!stop)
-        seat_work(seat, 200);
-    return NULL;
-}
-
-/* Runs f while three threads allocate. */
-static void beside_threads(void (*f)(void))
-{
-    pthread_t threads[3];
-    stop = false;
-    for (unsigned i = 0; i < 3; i++)
-        threads[i] = started(work_until_stopped, &crew.seats[i]);
-    f();
-    stop = true;
-    for (unsigned i = 0; i < 3; i++)
-        pthread_join(threads[i], NULL);
-}
-
 static void work_in_child(void) { use_the_heap(1); }
 
 /* ---- handlers ---- */
@@ -84,7 +64,7 @@ static void hundreds_of_handlers(void)
         CHECK(pthread_atfork(hold, let_go, let_go) == 0, "pthread_atfork failed");
     handlers_on = true;
     fork_some();
-    beside_threads(fork_some);
+    beside_crew(&crew, fork_some);
     handlers_on = false;
 }
 
@@ -204,9 +184,9 @@ static void children_that_run_no_handlers(void)
     spawn_some();
     children_by_vfork();
     children_by_clone();
-    beside_threads(spawn_some);
-    beside_threads(children_by_vfork);
-    beside_threads(children_by_clone);
+    beside_crew(&crew, spawn_some);
+    beside_crew(&crew, children_by_vfork);
+    beside_crew(&crew, children_by_clone);
     CHECK_SIZE("blocks held by handlers", n_held, 0);
     handlers_on = false;
 }

@@ -1,8 +1,7 @@
 /* What is kept of large and huge blocks, by whom and for how long: each case went wrong once. */
+#include "../api/stats.h"
 #include "../stress/statm.h"
 #include "trap.h"
-
-#include <hakmem/hakmem.h>
 
 #include <malloc.h>
 #include <stdio.h>
@@ -12,13 +11,6 @@
 #include <unistd.h>
 
 #define N 200
-
-static struct hakmem_stats stats_now(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats;
-}
 
 static void rest(void)
 {

@@ -19,7 +19,7 @@ static unsigned char *(*tls_small)(void);
 /* The loader takes the library's memory for this thread now, as the thread's first call. */
 static void *touch_first(void *number)
 {
-    unsigned char value = (unsigned char)(uintptr_t)number;
+    unsigned char value = (unsigned char)((uintptr_t)number + 1);
     unsigned char *memory = tls_touch(value);
     CHECK_BYTES(memory, value, 100000);
     CHECK(*tls_small() == 17, "initialised thread-local variable: expected 17, found %d",
@@ -43,11 +43,7 @@ static void thread_local_memory_made_late(void)
     void *library;
     for (int round = 0; round < 5; round++) {
         open_library(&library);
-        pthread_t threads[8];
-        for (uintptr_t i = 0; i < 8; i++)
-            threads[i] = started(touch_first, (void *)(i + 1));
-        for (unsigned i = 0; i < 8; i++)
-            pthread_join(threads[i], NULL);
+        in_threads(8, touch_first);
         touch_first((void *)9);
         dlclose(library);
     }
@@ -80,15 +76,13 @@ static void loader_beside_threads(void)
 {
     pthread_t openers[2];
     stop = false;
-    for (int i = 0; i < 2; i++)
-        openers[i] = started(open_and_close, NULL);
+    threads_start(openers, 2, open_and_close);
     for (int i = 0; i < 500; i++) {
         in_thread(short_thread, NULL);
         use_the_heap(2);
     }
     stop = true;
-    for (int i = 0; i < 2; i++)
-        pthread_join(openers[i], NULL);
+    threads_join(openers, 2);
 }
 
 static void fork_some(void)

@@ -83,8 +83,7 @@ static void profiled_threads(void)
     while (samples < SAMPLES)
         nanosleep(&pause, NULL);
     stop = true;
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, THREADS);
     close(nowhere);
     int seen = 0;
     sem_getvalue(&sampled, &seen);
@@ -145,8 +144,7 @@ static void handlers_make_children_beside_threads(void)
         nanosleep(&pause, NULL);
     }
     stop = true;
-    for (unsigned i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 4);
 }
 
 /* ---- little stack ---- */

@@ -58,12 +58,8 @@ static void after_the_start(void) { use_the_heap(9); }
 
 static void by_many_threads(void)
 {
-    pthread_t threads[THREADS];
     pthread_barrier_init(&together, NULL, THREADS);
-    for (uintptr_t i = 0; i < THREADS; i++)
-        threads[i] = started(start_together, (void *)i);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    in_threads(THREADS, start_together);
     in_child(after_the_start); /* the handlers of fork are in place, once */
 }
 

@@ -237,8 +237,7 @@ static void blocks_whose_makers_are_gone(void)
         pthread_t makers[MAKERS];
         for (unsigned i = 0; i < MAKERS; i++)
             makers[i] = started(make_and_end, made_by[i]);
-        for (unsigned i = 0; i < MAKERS; i++)
-            pthread_join(makers[i], NULL);
+        threads_join(makers, MAKERS);
         pthread_t one = started(free_others, &even), other = started(free_others, &odd);
         pthread_join(one, NULL);
         pthread_join(other, NULL);
@@ -272,16 +271,14 @@ static void parameters_change_beside_threads(void)
 {
     enum { THREADS = 4, CHANGES = 200 };
     pthread_t threads[THREADS];
-    for (unsigned i = 0; i < THREADS; i++)
-        threads[i] = started(use_the_heap_meanwhile, NULL);
+    threads_start(threads, THREADS, use_the_heap_meanwhile);
     for (unsigned i = 0; i < CHANGES; i++) {
         NAME_UNDER_TEST(mallopt)(M_TRIM_THRESHOLD, i % 3 == 0 ? -1 : (int)i << 16);
         NAME_UNDER_TEST(mallopt)(M_ARENA_MAX, (int)i % 4 + 1);
         use_the_heap(i);
     }
     atomic_store(&parameters_done, true);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, THREADS);
 }
 
 int main(void)
