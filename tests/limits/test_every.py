@@ -7,7 +7,7 @@ from __future__ import annotations
 import errno
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ import pytest
 
 from hakmem.table import CHANGEABLE, table
 from tests.ran import clean_environment, ran
+from tests.watch.watched import Command
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,8 +78,8 @@ class Every:
 
 
 @pytest.fixture
-def every(given: Callable[[str], Path], library: Path, tmp_path: Path) -> Every:
-    return Every(given("--every"), library, tmp_path)
+def every(programs: Path, library: Path, tmp_path: Path) -> Every:
+    return Every(programs / "limits_every", library, tmp_path)
 
 
 def test_each_has_a_case(every: Every, library: Path) -> None:
@@ -155,18 +156,15 @@ def values(name: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("threads", THREADS)
-def test_set_and_purge_from_outside(
-    every: Every, given: Callable[[str], Path], threads: str
-) -> None:
+def test_set_and_purge_from_outside(every: Every, command: Command, threads: str) -> None:
     settings = [f"{name}={value}" for name in CHANGEABLE for value in values(name)]
     needs = documented()
 
     def order(process: subprocess.Popen[str], *words: str) -> None:
         """Until it is done: on a busy machine the process obeys later."""
-        command = ["/bin/sh", str(given("--hakmem")), words[0], str(process.pid), *words[1:]]
         allowed = (0, 2) if words[-1].endswith("=0") else (0,)
         while True:
-            done = ran(*command)
+            done = command(words[0], process.pid, *words[1:])
             assert process.poll() is None, f"{words}: it ended with {process.poll()}"
             if done.returncode != 4:
                 break

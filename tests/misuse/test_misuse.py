@@ -3,7 +3,6 @@ program."""
 
 import re
 import signal
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -245,8 +244,8 @@ BY_FORM = list(points(((form, case) for case in CASES for form in case.forms), a
 
 
 @pytest.fixture
-def programs(given: Callable[[str], Path], library: Path) -> Programs:
-    return Programs(given("--forms"), library)
+def programs(programs: Path, library: Path) -> Programs:
+    return Programs(programs, library)
 
 
 def expect_line(run: Run, index: int, pattern: str) -> None:

@@ -32,14 +32,14 @@ def _good(done: subprocess.CompletedProcess[str], says: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def work(helpers: Path) -> Path:
-    return helpers / "platforms_work"
+def work(programs: Path) -> Path:
+    return programs / "platforms_work"
 
 
 @pytest.mark.parametrize("order", ["first", "last"])
 @pytest.mark.parametrize("other", ["constructor", "threads"])
-def test_constructors(other: str, order: str, work: Path, library: Path, helpers: Path) -> None:
-    both = [library, helpers / f"libplatforms_{other}.so"]
+def test_constructors(other: str, order: str, work: Path, library: Path, programs: Path) -> None:
+    both = [library, programs / f"libplatforms_{other}.so"]
     _good(_run([work], both if order == "first" else both[::-1]), OURS)
 
 
@@ -49,19 +49,19 @@ too_early = pytest.mark.xfail(strict=True, reason="resolvers run before the load
 
 
 @too_early
-def test_resolver_of_the_program(library: Path, helpers: Path) -> None:
-    _good(_run([helpers / "platforms_resolver_program"], [library]), "")
+def test_resolver_of_the_program(library: Path, programs: Path) -> None:
+    _good(_run([programs / "platforms_resolver_program"], [library]), "")
 
 
 @too_early
 @pytest.mark.parametrize("order", ["first", "last"])
-def test_resolver_of_a_library(order: str, work: Path, library: Path, helpers: Path) -> None:
-    both = [library, helpers / "libplatforms_resolver.so"]
+def test_resolver_of_a_library(order: str, work: Path, library: Path, programs: Path) -> None:
+    both = [library, programs / "libplatforms_resolver.so"]
     _good(_run([work], both if order == "first" else both[::-1]), OURS)
 
 
-def test_auditor(work: Path, library: Path, helpers: Path) -> None:
-    _good(_run([work], [library], LD_AUDIT=str(helpers / "libplatforms_audit.so")), OURS)
+def test_auditor(work: Path, library: Path, programs: Path) -> None:
+    _good(_run([work], [library], LD_AUDIT=str(programs / "libplatforms_audit.so")), OURS)
 
 
 def _peer(name: str) -> Path:

@@ -48,8 +48,8 @@ def _done(command: Sequence[str | Path], **more: str) -> str:
 
 
 @pytest.fixture
-def program(helpers: Path) -> Path:
-    return helpers / "platforms_profiled"
+def program(programs: Path) -> Path:
+    return programs / "platforms_profiled"
 
 
 def _record(out: Path) -> str:

@@ -4,7 +4,6 @@ docs/profile.md says."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,10 +26,10 @@ def _said() -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize("pattern", ["same", "batch"])
 @pytest.mark.parametrize("row", ROWS)
 def test_instructions(
-    row: str, pattern: str, given: Callable[[str], Path], library: Path, tmp_path: Path
+    row: str, pattern: str, programs: Path, library: Path, tmp_path: Path
 ) -> None:
     skip_without_valgrind()
-    program = given("--programs") / "profile_plant_cost"
+    program = programs / "profile_plant_cost"
 
     def executed(bytes_: int, blocks: int, settings: dict[str, str]) -> int:
         out = tmp_path / "callgrind"

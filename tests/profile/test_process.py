@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -223,10 +223,8 @@ def at_work(plant: Process) -> Iterator[None]:
         worker.join()
 
 
-def test_process(
-    command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
-) -> None:
-    program = given("--programs") / "profile_plant"
+def test_process(command: Command, programs: Path, library: Path, tmp_path: Path) -> None:
+    program = programs / "profile_plant"
     with running(
         program,
         "serve",
@@ -258,8 +256,8 @@ def run(command: Command, folder: Path, *words: str | Path) -> subprocess.Comple
     return ran("/bin/sh", command.path, "run", *words, cwd=folder, env=others)
 
 
-def test_run(command: Command, given: Callable[[str], Path], tmp_path: Path) -> None:
-    program = given("--programs") / "profile_plant"
+def test_run(command: Command, programs: Path, tmp_path: Path) -> None:
+    program = programs / "profile_plant"
     exact = ("-o", f"profile_rate={RATE}", "-o", "profile_samples=0")
     done = run(command, tmp_path, *exact, "--profile", program)
     assert done.returncode == 0 and done.stderr == ""

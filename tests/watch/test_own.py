@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -180,9 +179,7 @@ def test_standard_error_that_nobody_reads(told: tuple[Path, dict[str, str]]) -> 
     assert done.returncode == 5
 
 
-def test_a_process_that_may_not_read_itself(
-    library: Path, given: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_process_that_may_not_read_itself(library: Path, programs: Path, tmp_path: Path) -> None:
     """It is not dumpable; the file is not to blame."""
     readable_by_nobody(library)
     with public_folder() as folder:
@@ -213,13 +210,13 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 
 
 def test_where_the_first_thread_has_ended(
-    command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
+    command: Command, programs: Path, library: Path, tmp_path: Path
 ) -> None:
     """The process lives, though the kernel shows its first thread as ended: it is seen from
     outside, takes orders, and sees itself, also on a signal that meets a small stack."""
     told = tmp_path / "told"
     with running(
-        given("--programs") / "watch_plant",
+        programs / "watch_plant",
         "second",
         library=library,
         HAKMEM_STATS_FILE=str(told),
@@ -259,13 +256,13 @@ def test_a_signal_in_an_idle_process(library: Path, tmp_path: Path) -> None:
 
 
 def test_signals_among_threads_that_allocate(
-    told: tuple[Path, dict[str, str]], given: Callable[[str], Path]
+    told: tuple[Path, dict[str, str]], programs: Path
 ) -> None:
     """Whichever thread it meets, in the middle of malloc or free, too: the program goes on, and
     what it says adds up. The stress program checks its blocks."""
     path, environment = told
     with subprocess.Popen(
-        [given("--stress").with_name("stress"), "--live-mb", "64", "--timeout", "300"],
+        [programs.parent / "stress/stress", "--live-mb", "64", "--timeout", "300"],
         env=environment
         | {"HAKMEM_STATS_FILE": str(path), "HAKMEM_STATS_SIGNAL": str(int(signal.SIGUSR2))},
         stdout=subprocess.DEVNULL,

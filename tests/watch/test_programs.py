@@ -167,8 +167,8 @@ def test_python(command: Command, library: Path) -> None:
 # ---- C++ ----
 
 
-def test_a_service_in_cxx(command: Command, given: Callable[[str], Path], library: Path) -> None:
-    service = given("--programs") / "watch_service"
+def test_a_service_in_cxx(command: Command, programs: Path, library: Path) -> None:
+    service = programs / "watch_service"
     with running(service, "forever", library=library) as process:
         look_at_work(command, process.pid)
         # Each of the eight threads has a cache, and the kernel says which is whose.
