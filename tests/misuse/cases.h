@@ -12,6 +12,10 @@ struct test_case {
     void (*run)(size_t number);
 };
 
+#define CASE(name)  \
+    {               \
+#name, name \
+    }
 extern const struct test_case situations[]; /* ended by a null name */
 
 /* Set during a wrong call: with hakmem_ names, libc's malloc is watched then. */
