@@ -17,7 +17,7 @@ static void expect_report(void (*f)(void *), const char *name, uintptr_t address
     CHECK_ABORTS(f, (void *)address, words);
 }
 
-static void one_bit_more(void)
+TEST(one_bit_more)
 {
     void *small = NEED("malloc", do_malloc(100));
     void *large = NEED("malloc", do_malloc(1 * MiB));
@@ -33,7 +33,7 @@ static void one_bit_more(void)
 }
 
 /* CLISP maps its heap there when it starts, over what lies there. */
-static void none_where_another_program_has_its_own(void)
+TEST(none_where_another_program_has_its_own)
 {
     static void *blocks[2000];
     for (unsigned i = 0; i < 2000; i++) {
@@ -44,10 +44,4 @@ static void none_where_another_program_has_its_own(void)
         do_free(blocks[i]);
 }
 
-int main(void)
-{
-    check_start("addresses");
-    RUN(one_bit_more);
-    RUN(none_where_another_program_has_its_own);
-    return check_end();
-}
+int main(void) { return tests_main("addresses"); }

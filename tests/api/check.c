@@ -97,6 +97,35 @@ int check_end(void)
 
 bool check_all_passed(void) { return failures == 0; }
 
+static struct test *tests;
+
+void test_add(struct test *test)
+{
+    struct test **at = &tests;
+    while (*at != NULL && (*at)->place <= test->place)
+        at = &(*at)->next;
+    test->next = *at;
+    *at = test;
+}
+
+void tests_run(void)
+{
+    for (const struct test *test = tests; test != NULL; test = test->next) {
+        check_test = test->name;
+        if (test->in_child)
+            in_child(test->run);
+        else
+            test->run();
+    }
+}
+
+int tests_main(const char *program)
+{
+    check_start(program);
+    tests_run();
+    return check_end();
+}
+
 bool check_result(bool passed, const char *file, int line, const char *format, ...)
 {
     int kept = errno;

@@ -2,12 +2,12 @@
  * and what was found, and the program goes on and ends with 1. Output goes by write(2) out of
  * static memory, so that the checks add no calls of the allocator.
  *
- *   int main(void)
+ *   TEST(malloc_zero_is_unique)
  *   {
- *       check_start("values");
- *       RUN(malloc_zero_is_unique);
- *       return check_end();
+ *       CHECK(do_malloc(0) != do_malloc(0), "malloc(0): expected two addresses");
  *   }
+ *
+ *   int main(void) { return tests_main("values"); }
  *
  * STRESS_HAKMEM_NAMES as in ../stress/names.h. */
 #ifndef HAKMEM_TESTS_CHECK_H
@@ -57,11 +57,28 @@ const char *error_name(int error);
 
 extern const char *check_test; /* the test that runs */
 
-#define RUN(test)           \
-    do {                    \
-        check_test = #test; \
-        test();             \
-    } while (0)
+/* A test of the program, which is run where it stands among the others: TEST(name) { ... } */
+#define TEST(name) TEST_AT(__LINE__, name, false)
+#define TEST_FIRST(name) TEST_AT(0, name, false)          /* before all others */
+#define TEST_IN_CHILD(name) TEST_AT(__LINE__, name, true) /* as in_child does */
+#define TEST_AT(place, name, in_child)                                                    \
+    static void name(void);                                                               \
+    static struct test name##_test = {#name, name, (in_child), (place), NULL};            \
+    __attribute__((constructor)) static void name##_add(void) { test_add(&name##_test); } \
+    static void name(void)
+
+struct test {
+    const char *name;
+    void (*run)(void);
+    bool in_child;
+    unsigned place;
+    struct test *next;
+};
+void test_add(struct test *test);
+void tests_run(void);
+
+/* check_start, all tests, and the result of check_end. */
+int tests_main(const char *program);
 
 bool check_result(bool passed, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -112,11 +129,6 @@ void in_threads(size_t n, void *(*f)(void *number));
 /* Runs f in a child, which must end with 0: after f, by the result of its checks. One that hangs is
  * ended after 300 seconds. */
 void in_child(void (*f)(void));
-#define RUN_IN_CHILD(test)  \
-    do {                    \
-        check_test = #test; \
-        in_child(test);     \
-    } while (0)
 
 /* How such a child ends that is given something, and what it says on standard error, of which the
  * first 64 KiB are kept until the next. */

@@ -33,7 +33,7 @@ static void free_inside(void *unused)
     do_free((char *)do_malloc(1000) + 16);
 }
 
-static void wrong_frees_are_seen_at_once(void)
+TEST(wrong_frees_are_seen_at_once)
 {
     CHECK_SIZE("a block freed twice after its seal was lost, unchecked",
                (size_t)child_end(free_unsealed, NULL).status, 0);
@@ -67,7 +67,7 @@ static void wait_for_turns(size_t more)
             usleep(100);
 }
 
-static void threads_in_tight_loops_are_reached(void)
+TEST(threads_in_tight_loops_are_reached)
 {
     pthread_t threads[THREADS];
     threads_start(threads, THREADS, pairs);
@@ -85,10 +85,4 @@ static void threads_in_tight_loops_are_reached(void)
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
 }
 
-int main(void)
-{
-    check_start("closed");
-    RUN(wrong_frees_are_seen_at_once);
-    RUN(threads_in_tight_loops_are_reached);
-    return check_end();
-}
+int main(void) { return tests_main("closed"); }

@@ -35,7 +35,7 @@ static void thin_out(void **blocks, size_t n, unsigned *seed)
         }
 }
 
-static void moved_blocks_lie_together(void)
+TEST(moved_blocks_lie_together)
 {
     static void *blocks[COUNT];
     static const size_t sizes[] = {24, 200, 1000};
@@ -78,7 +78,7 @@ static void moved_blocks_lie_together(void)
 }
 
 /* What moved blocks leave goes back like what is freed otherwise. */
-static void empty_pages_go_back(void)
+TEST(empty_pages_go_back)
 {
     enum { SIZE = 300 };
     static void *blocks[COUNT];
@@ -108,7 +108,7 @@ static void empty_pages_go_back(void)
 }
 
 /* 1 only of a block with pages that others share, and room below. */
-static void no_other_block_is_worth_moving(void)
+TEST(no_other_block_is_worth_moving)
 {
     CHECK_SIZE("hint of null", (size_t)hakmem_defrag_hint(NULL), 0);
     static const size_t sizes[] = {32769, 65536, 100000, 262144, 262145, 2000000, 3000000};
@@ -131,7 +131,7 @@ static void no_other_block_is_worth_moving(void)
 }
 
 /* A block is a block, whichever function it is from. */
-static void functions_mix(void)
+TEST(functions_mix)
 {
     for (size_t n = 0; n < 5 * MiB; n += n < 3000 ? 1 : n / 7) {
         unsigned char *p = NEED("hakmem_defrag_malloc", hakmem_defrag_malloc(n));
@@ -154,7 +154,7 @@ static void functions_mix(void)
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
 }
 
-static void errno_and_no_memory(void)
+TEST(errno_and_no_memory)
 {
     errno = 77;
     void *p = NEED("hakmem_defrag_malloc", hakmem_defrag_malloc(100));
@@ -174,7 +174,7 @@ static void *thin_out_there(void *blocks)
     return NULL;
 }
 
-static void another_threads_blocks_move(void)
+TEST(another_threads_blocks_move)
 {
     static void *blocks[COUNT];
     in_thread(thin_out_there, blocks);
@@ -234,7 +234,7 @@ static void *turns(void *argument)
     return NULL;
 }
 
-static void threads_move_each_others(void)
+TEST(threads_move_each_others)
 {
     for (unsigned i = 0; i < SHARED; i++)
         pthread_mutex_init(&shared[i].lock, NULL);
@@ -264,7 +264,7 @@ static void free_twice_by_both(void *p)
     hakmem_defrag_free(p);
 }
 
-static void wrong_pointers_are_reported(void)
+TEST(wrong_pointers_are_reported)
 {
     static char of_the_program[64];
     char *p = do_malloc(1000), *freed = do_malloc(1000);
@@ -278,17 +278,7 @@ static void wrong_pointers_are_reported(void)
     CHECK_ABORTS(free_twice_by_both, p, "free(");
 }
 
-int main(void)
-{
-    check_start("defrag");
-    RUN(moved_blocks_lie_together);
-    RUN(empty_pages_go_back);
-    RUN(no_other_block_is_worth_moving);
-    RUN(functions_mix);
-    RUN(errno_and_no_memory);
-    RUN(another_threads_blocks_move);
-    RUN(threads_move_each_others);
-    RUN(wrong_pointers_are_reported);
-    RUN_IN_CHILD(moved_blocks_lie_together); /* it compacts what it got from its parent */
-    return check_end();
-}
+/* A child compacts what it got from its parent. */
+TEST_IN_CHILD(a_child_moves) { moved_blocks_lie_together(); }
+
+int main(void) { return tests_main("defrag"); }

@@ -111,7 +111,7 @@ static void holes_serve(void *number)
     give_all(&kept);
 }
 
-static void failures_leave_all_intact(void)
+TEST_IN_CHILD(failures_leave_all_intact)
 {
     struct link *list = NULL;
     void *p = NEED("malloc", do_malloc(MiB)), *small = NEED("malloc", do_malloc(100));
@@ -156,23 +156,16 @@ static void in_a_process(void (*test)(void *), size_t n)
           (unsigned)end.status, end.said);
 }
 
-static void every_size(void)
+TEST(every_size)
 {
     for (size_t i = 0; i < SIZES; i++)
         in_a_process(one_size_then_others, sizes[i]);
 }
 
-static void holes(void)
+TEST(holes)
 {
     for (size_t i = 0; i < SIZES - 1; i++)
         in_a_process(holes_serve, sizes[i]);
 }
 
-int main(void)
-{
-    check_start("exhaust");
-    RUN(every_size);
-    RUN(holes);
-    RUN_IN_CHILD(failures_leave_all_intact);
-    return check_end();
-}
+int main(void) { return tests_main("exhaust"); }

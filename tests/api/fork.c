@@ -65,7 +65,7 @@ static void free_left(void)
     use_the_heap(3);
 }
 
-static void child_frees_what_the_parent_made(void)
+TEST(child_frees_what_the_parent_made)
 {
     make_left(NULL);
     for (int i = 0; i < 20; i++)
@@ -82,7 +82,7 @@ static void child_forks(void)
     use_the_heap(6);
 }
 
-static void children_of_children(void)
+TEST(children_of_children)
 {
     for (int i = 0; i < 10; i++)
         in_child(child_forks);
@@ -132,7 +132,7 @@ static void child_frees_and_starts_threads(void)
         in_threads(4, work_in_thread);
 }
 
-static void fork_beside_a_sleeping_thread(void)
+TEST(fork_beside_a_sleeping_thread)
 {
     stage = WORKING;
     pthread_t thread = started(make_and_wait, NULL);
@@ -150,13 +150,13 @@ static void *fork_here(void *unused)
     return unused;
 }
 
-static void fork_from_another_thread(void)
+TEST(fork_from_another_thread)
 {
     for (int i = 0; i < 10; i++)
         in_thread(fork_here, NULL);
 }
 
-static void spawn_runs_no_handlers(void)
+TEST(spawn_runs_no_handlers)
 {
     extern char **environ;
     char *const arguments[] = {"fork", "--nothing", NULL};
@@ -185,7 +185,7 @@ static void *hold_a_cache(void *unused)
 
 /* Its first call of malloc is in a handler, inside the allocator's own, and no cache lies unused:
  * the new one is held like all others until the fork is over. */
-static void fork_from_a_thread_without_a_cache(void)
+TEST(fork_from_a_thread_without_a_cache)
 {
     enum { HOLDERS = 8 };
     pthread_t holders[HOLDERS];
@@ -199,7 +199,7 @@ static void fork_from_a_thread_without_a_cache(void)
     threads_join(holders, HOLDERS);
 }
 
-static void handlers_that_allocate(void)
+TEST(handlers_that_allocate)
 {
     handlers_allocate = true;
     for (int i = 0; i < 10; i++)
@@ -214,14 +214,5 @@ int main(int argc, char **argv)
     (void)argv;
     if (argc > 1)
         return 0;
-    check_start("fork");
-    alarm(300); /* a hang is the usual failure here */
-    RUN(child_frees_what_the_parent_made);
-    RUN(children_of_children);
-    RUN(fork_beside_a_sleeping_thread);
-    RUN(fork_from_another_thread);
-    RUN(spawn_runs_no_handlers);
-    RUN(handlers_that_allocate);
-    RUN(fork_from_a_thread_without_a_cache);
-    return check_end();
+    return tests_main("fork");
 }

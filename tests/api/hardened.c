@@ -13,7 +13,7 @@
 /* ---- zeros ---- */
 
 /* Freed, and taken again soon: a block of each kind of place. */
-static void reused_blocks_hold_zeroes(void)
+TEST(reused_blocks_hold_zeroes)
 {
     for (size_t n = 8; n <= 4 * MiB; n = n * 5 / 4 + 8)
         for (int i = 0; i < 20; i++) {
@@ -39,7 +39,7 @@ static bool readable(const char *p)
     return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1;
 }
 
-static void the_first_is_out_of_reach(void)
+TEST_FIRST(the_first_is_out_of_reach)
 {
     char *p = NEED("malloc", do_malloc(40 * KiB));
     CHECK(readable(p), "a block can't be read");
@@ -47,7 +47,7 @@ static void the_first_is_out_of_reach(void)
     CHECK(!readable(p) || getenv("HAKMEM_GUARDS") != NULL, "a freed block can be read");
 }
 
-static void blocks_that_keep_their_pages(void)
+TEST(blocks_that_keep_their_pages)
 {
     static unsigned char *blocks[KEPT];
     static size_t sizes[KEPT];
@@ -162,7 +162,7 @@ static void free_twice(void *unused)
     do_free((void *)need_one_with_pages());
 }
 
-static void misuse_of_those(void)
+TEST(misuse_of_those)
 {
     if (getenv("HAKMEM_GUARDS") != NULL)
         return;
@@ -175,7 +175,7 @@ static void misuse_of_those(void)
 }
 
 /* More blocks between guards than the kernel has mappings for (65,530 by default). */
-static void more_blocks_than_mappings(void)
+TEST(more_blocks_than_mappings)
 {
     enum { MANY = 40000, MORE = 20000 };
     static char *blocks[MANY + MORE];
@@ -192,7 +192,7 @@ static void more_blocks_than_mappings(void)
 /* ---- sizes ---- */
 
 /* To every size about half of what a block has, where realloc leaves those of other heaps. */
-static void sizes_after_realloc_fit(void)
+TEST(sizes_after_realloc_fit)
 {
     for (size_t n = 20; n <= 40000; n = n * 9 / 8 + 1) {
         void *p = NEED("malloc", do_malloc(n));
@@ -208,7 +208,7 @@ static void sizes_after_realloc_fit(void)
 /* ---- blocks of no bytes ---- */
 
 /* All different, and taken and freed as others are; more than there are addresses for. */
-static void blocks_of_no_bytes(void)
+TEST(blocks_of_no_bytes)
 {
     enum { MANY = 70000 };
     static void *blocks[MANY];
@@ -236,7 +236,7 @@ static void realloc_free_one(void *p) { do_free(do_realloc(p, 10)); }
 static void read_one(void *p) { (void)*(volatile char *)p; }
 static void write_one(void *p) { *(volatile char *)p = 1; }
 
-static void misuse_of_no_bytes(void)
+TEST(misuse_of_no_bytes)
 {
     int touched = getenv("HAKMEM_GUARDS") == NULL ? SIGSEGV : 0;
     void *p = do_malloc(0);
@@ -279,7 +279,7 @@ static void use_what_threads_held(void)
     CHECK_SIZE("breaches of the child's heap", (size_t)hakmem_check(), 0);
 }
 
-static void blocks_of_threads_that_a_child_lacks(void)
+TEST(blocks_of_threads_that_a_child_lacks)
 {
     pthread_t threads[THREADS];
     pthread_barrier_init(&used, NULL, THREADS + 1);
@@ -303,7 +303,7 @@ static void tell_addresses(void)
     CHECK(write(to_parent[1], blocks, sizeof blocks) == sizeof blocks, "the pipe is full");
 }
 
-static void children_choose_differently(void)
+TEST(children_choose_differently)
 {
     static void *told[2][CHOSEN];
     CHECK(pipe(to_parent) == 0, "no pipe");
@@ -316,18 +316,4 @@ static void children_choose_differently(void)
     close(to_parent[1]);
 }
 
-int main(void)
-{
-    check_start("hardened");
-    RUN(the_first_is_out_of_reach);
-    RUN(reused_blocks_hold_zeroes);
-    RUN(blocks_that_keep_their_pages);
-    RUN(misuse_of_those);
-    RUN(more_blocks_than_mappings);
-    RUN(sizes_after_realloc_fit);
-    RUN(blocks_of_no_bytes);
-    RUN(misuse_of_no_bytes);
-    RUN(blocks_of_threads_that_a_child_lacks);
-    RUN(children_choose_differently);
-    return check_end();
-}
+int main(void) { return tests_main("hardened"); }

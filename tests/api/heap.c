@@ -4,14 +4,14 @@
 
 #include <sched.h>
 
-static void version(void)
+TEST(version)
 {
     CHECK_SIZE("hakmem_version", hakmem_version(), HAKMEM_VERSION);
     CHECK_SIZE("HAKMEM_VERSION", HAKMEM_VERSION,
                HAKMEM_VERSION_MAJOR * 10000 + HAKMEM_VERSION_MINOR * 100 + HAKMEM_VERSION_PATCH);
 }
 
-static void good_size_is_what_a_block_has(void)
+TEST(good_size_is_what_a_block_has)
 {
     for (size_t n = 0; n < 80 * MiB; n += n < 70000 ? 1 : n / 7) {
         void *p = NEED("malloc", do_malloc(n));
@@ -34,7 +34,7 @@ static void sum_is_mapped(const struct hakmem_stats *s)
           s->mapped_most);
 }
 
-static void stats_follow_blocks(void)
+TEST(stats_follow_blocks)
 {
     static const size_t sizes[] = {1, 100, 1000, 32768, 50000, 262144, 262145, 2000000, 40000000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -57,7 +57,7 @@ static void stats_follow_blocks(void)
     }
 }
 
-static void stats_by_size(void)
+TEST(stats_by_size)
 {
     _Static_assert(offsetof(struct hakmem_stats, flushes) == 19 * sizeof(size_t),
                    "the members of 0.1 stay where they are: later ones come after them");
@@ -71,7 +71,8 @@ static void stats_by_size(void)
     CHECK_BYTES(room + known, 0, sizeof room - known);
 }
 
-static void counts(void)
+/* A thread that has given back nearly all rests, and flushes no stack. */
+TEST_FIRST(counts)
 {
     struct hakmem_stats before = stats_now();
     enum { N = 20000 };
@@ -90,7 +91,7 @@ static void counts(void)
           after.flushes);
 }
 
-static void purge_gives_all_back(void)
+TEST(purge_gives_all_back)
 {
     enum { N = 6000 };
     hakmem_mallopt(-1, -1); /* M_TRIM_THRESHOLD: what is free stays until then */
@@ -156,8 +157,10 @@ static void check_in_a_child(void)
     CHECK_SIZE("breaches of a child's heap", (size_t)hakmem_check(), 0);
 }
 
-static void check_while_threads_work(void)
+TEST(check_while_threads_work)
 {
+    if (CHECK_UNDER_THREAD_SANITIZER)
+        return; /* what others change without a lock is read as it comes */
     pthread_t threads[3];
     threads_start(threads, 3, busy);
     for (int i = 0; i < 200; i++) {
@@ -182,14 +185,7 @@ int main(void)
 {
     check_start("heap");
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
-    RUN(counts); /* first: a thread that has given back nearly all rests, and flushes no stack */
-    RUN(version);
-    RUN(good_size_is_what_a_block_has);
-    RUN(stats_follow_blocks);
-    RUN(stats_by_size);
-    RUN(purge_gives_all_back);
-    if (!CHECK_UNDER_THREAD_SANITIZER) /* what others change without a lock is read as it comes */
-        RUN(check_while_threads_work);
+    tests_run();
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
     return check_end();
 }

@@ -82,7 +82,7 @@ static void a_block(size_t n, int flags)
     }
 }
 
-static void blocks_have_what_flags_say(void)
+TEST(blocks_have_what_flags_say)
 {
     unsigned way = 0;
     for (size_t i = 0; i < SIZES; i++)
@@ -92,7 +92,7 @@ static void blocks_have_what_flags_say(void)
                     a_block(sizes[i] + way++ % 4, kinds[k] | aligns[a] | zero);
 }
 
-static void each_may_free_the_others(void)
+TEST(each_may_free_the_others)
 {
     for (size_t i = 0; i < SIZES; i++)
         for (size_t k = 0; k < KINDS; k++) {
@@ -122,7 +122,7 @@ static void resized(size_t from, size_t to, int flags)
     sdallocx(p, to, flags);
 }
 
-static void rallocx_preserves_and_aligns(void)
+TEST(rallocx_preserves_and_aligns)
 {
     static const int to[] = {0, LG_ALIGN(6), LG_ALIGN(13)};
     for (size_t i = 0; i < SIZES; i++)
@@ -134,7 +134,7 @@ static void rallocx_preserves_and_aligns(void)
             }
 }
 
-static void too_much_is_refused(void)
+TEST(too_much_is_refused)
 {
     volatile size_t n = SIZE_MAX / 2; /* unknown to the compiler */
     CHECK_NULL("mallocx", mallocx(n, 0));
@@ -185,7 +185,7 @@ static void begin_epoch(void)
     CHECK_ERROR("epoch", mallctl("epoch", &epoch, &bytes, &epoch, sizeof epoch), 0);
 }
 
-static void figures_are_the_heap_s(void)
+TEST(figures_are_the_heap_s)
 {
     enum { COUNT = 1000, SIZE = 5000 };
     static void *blocks[COUNT];
@@ -218,7 +218,7 @@ static void figures_are_the_heap_s(void)
 }
 
 /* As redis 8 adds up what moving blocks could give back. */
-static void classes_are_counted(void)
+TEST(classes_are_counted)
 {
     enum { COUNT = 3000 };
     static void *blocks[COUNT];
@@ -251,7 +251,7 @@ static void classes_are_counted(void)
         do_free(blocks[i]);
 }
 
-static void what_is_unknown_is_not_there(void)
+TEST(what_is_unknown_is_not_there)
 {
     static const char *const names[] = {"",
                                         ".",
@@ -293,7 +293,7 @@ static void what_is_unknown_is_not_there(void)
     CHECK_ERROR("by a wrong one", mallctlbymib(mib, 2, &value, &bytes, NULL, 0), ENOENT);
 }
 
-static void wrong_uses_are_refused(void)
+TEST(wrong_uses_are_refused)
 {
     uint64_t value = 1;
     size_t bytes = 4;
@@ -310,7 +310,7 @@ static void wrong_uses_are_refused(void)
     CHECK_ERROR("nothing new", mallctl("epoch", NULL, NULL, NULL, 8), EINVAL);
 }
 
-static void settings(void)
+TEST(settings)
 {
     const char *version = NULL;
     size_t bytes = sizeof version;
@@ -348,7 +348,7 @@ static void settings(void)
     CHECK_ERROR("purge of all, as it was", order("arena.1.purge"), 0); /* redis' MEMORY PURGE */
 }
 
-static void arenas_are_accepted(void)
+TEST(arenas_are_accepted)
 {
     unsigned arena = 0;
     size_t bytes = sizeof arena;
@@ -372,7 +372,7 @@ static void arenas_are_accepted(void)
     dallocx(p, 0);
 }
 
-static void profiles(void)
+TEST(profiles)
 {
     char folder[] = "/tmp/hakmem-jemalloc-XXXXXX", path[64];
     const char *name = path;
@@ -409,7 +409,7 @@ static void *ask_and_order(void *unused)
     return unused;
 }
 
-static void threads_and_children_may_ask(void)
+TEST(threads_and_children_may_ask)
 {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
@@ -438,7 +438,7 @@ static void collect(void *to, const char *words)
     strncat(printed, words, sizeof printed - strlen(printed) - 1);
 }
 
-static void what_is_printed(void)
+TEST(what_is_printed)
 {
     size_t allocated;
     void *small = NEED("malloc", do_malloc(16));
@@ -477,7 +477,7 @@ static bool sizes_checked(void)
     return on == 1 || (on == HAKMEM_AUTO && preset == 1);
 }
 
-static void wrong_calls_are_reported(void)
+TEST(wrong_calls_are_reported)
 {
     void *block = NEED("mallocx", mallocx(100, 0));
     CHECK_ABORTS(twice, block, "");
@@ -491,24 +491,4 @@ static void wrong_calls_are_reported(void)
     dallocx(block, 0);
 }
 
-int main(void)
-{
-    check_start("jemalloc");
-    if (check_any_malloc())
-        return check_end();
-    RUN(settings);
-    RUN(arenas_are_accepted);
-    RUN(blocks_have_what_flags_say);
-    RUN(each_may_free_the_others);
-    RUN(rallocx_preserves_and_aligns);
-    RUN(too_much_is_refused);
-    RUN(figures_are_the_heap_s);
-    RUN(classes_are_counted);
-    RUN(what_is_unknown_is_not_there);
-    RUN(wrong_uses_are_refused);
-    RUN(profiles);
-    RUN(threads_and_children_may_ask);
-    RUN(what_is_printed);
-    RUN(wrong_calls_are_reported);
-    return check_end();
-}
+int main(void) { return check_any_malloc() ? 0 : tests_main("jemalloc"); }

@@ -119,7 +119,7 @@ static void free_of_number(size_t number, size_t unused)
     wrong_free((void *)number);
 }
 
-static void pointers_that_were_never_blocks(void)
+TEST(pointers_that_were_never_blocks)
 {
     static const size_t numbers[] = {
         16,
@@ -145,7 +145,7 @@ static void pointers_that_were_never_blocks(void)
 static void free_inside(size_t n, size_t offset) { wrong_free((char *)get(n) + offset); }
 static void realloc_inside(size_t n, size_t offset) { wrong_realloc((char *)get(n) + offset, n); }
 
-static void pointers_into_blocks(void)
+TEST(pointers_into_blocks)
 {
     static const size_t sizes[] = {24, 64, 1000, 20000, 100000, 1048576, 8388608};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -189,7 +189,7 @@ static void realloc_to_zero_then_free(size_t n, size_t unused)
     wrong_free(p);
 }
 
-static void freed_twice_in_a_row(void)
+TEST(freed_twice_in_a_row)
 {
     static const size_t sizes[] = {0,      1,       16,      64,      1000,    8000,     32768,
                                    100000, 1048576, 2097152, 3000000, 8388608, 100000000};
@@ -289,7 +289,7 @@ static void free_twice_before_growth(size_t n, size_t get_first)
         do_free(other);
 }
 
-static void freed_twice_or_inside_with_others_between(void)
+TEST(freed_twice_or_inside_with_others_between)
 {
     static const size_t sizes[] = {16, 64, 200, 1000, 8000, 30000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -305,7 +305,7 @@ static void freed_twice_or_inside_with_others_between(void)
 }
 
 /* Large blocks have no stack to wait in: it is found at once. */
-static void large_blocks_freed_twice_with_others_between(void)
+TEST(large_blocks_freed_twice_with_others_between)
 {
     for (size_t n = 256 * KiB; n <= 8 * MiB; n *= 2)
         EXPECT_ABORT(free_twice_with_others_between, n, 0);
@@ -403,7 +403,7 @@ static void patterns_from(size_t pattern, unsigned left, unsigned in_use, unsign
 }
 
 /* Such a pattern could end in malloc, by SIGSEGV. */
-static void every_pattern_with_a_double_free(void)
+TEST(every_pattern_with_a_double_free)
 {
     patterns_from(0, PATTERN_MOST, 0, 0, 0, false);
     CHECK(patterns > 100, "patterns: expected more than 100, found %u", patterns);
@@ -415,11 +415,6 @@ int main(void)
     culprit = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!CHECK(culprit != MAP_FAILED, "mmap: %s", error_name(errno)))
         return check_end();
-    RUN(pointers_that_were_never_blocks);
-    RUN(pointers_into_blocks);
-    RUN(freed_twice_in_a_row);
-    RUN(freed_twice_or_inside_with_others_between);
-    RUN(large_blocks_freed_twice_with_others_between);
-    RUN(every_pattern_with_a_double_free);
+    tests_run();
     return check_end();
 }

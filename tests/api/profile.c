@@ -59,7 +59,7 @@ static void expect_near(const char *what, size_t size, double found, double expe
 
 #define BLOCKS 16384
 
-static void estimates_are_near(void)
+TEST(estimates_are_near)
 {
     static void *blocks[BLOCKS];
     static const size_t sizes[] = {16, 100, 1000, 5000, 40000, 300000, 3000000};
@@ -92,7 +92,7 @@ static void estimates_are_near(void)
 }
 
 /* Sampled while it was on, freed after it was stopped. */
-static void a_stopped_profile_sees_frees(void)
+TEST(a_stopped_profile_sees_frees)
 {
     static void *blocks[BLOCKS];
     hakmem_profile_start();
@@ -107,7 +107,7 @@ static void a_stopped_profile_sees_frees(void)
 }
 
 /* Growth in place counts as growth anywhere. */
-static void growing_blocks_are_seen(void)
+TEST(growing_blocks_are_seen)
 {
     hakmem_profile_start();
     struct profile before = profile_now();
@@ -157,7 +157,7 @@ static void write_one(void)
 
 #define SWITCHES 10000
 
-static void it_is_switched_while_threads_work(void)
+TEST(it_is_switched_while_threads_work)
 {
     pthread_t threads[4];
     __atomic_store_n(&ends, false, __ATOMIC_RELAXED);
@@ -186,14 +186,14 @@ static void free_one_of_64_twice(void *size)
     do_free(blocks[0]);
 }
 
-static void frees_twice(void)
+TEST(frees_twice)
 {
     static const size_t sizes[] = {4000, 30000, 100000, 1500000, 3000000};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
         CHECK_ABORTS(free_one_of_64_twice, (void *)sizes[k], "");
 }
 
-static void errors_of_writing(void)
+TEST(errors_of_writing)
 {
     CHECK_ERROR("a closed descriptor", hakmem_profile_write(-1), EBADF);
     int full = open("/dev/full", 1);
@@ -207,14 +207,4 @@ static void errors_of_writing(void)
     close(full);
 }
 
-int main(void)
-{
-    check_start("profile");
-    RUN(estimates_are_near);
-    RUN(a_stopped_profile_sees_frees);
-    RUN(growing_blocks_are_seen);
-    RUN(it_is_switched_while_threads_work);
-    RUN(frees_twice);
-    RUN(errors_of_writing);
-    return check_end();
-}
+int main(void) { return tests_main("profile"); }

@@ -28,7 +28,7 @@ static size_t fill(size_t size)
     return total;
 }
 
-static void small_from_kept(void)
+TEST_IN_CHILD(small_from_kept)
 {
     do_free(do_malloc(1));
     limit_address_space(80 * MiB);
@@ -40,7 +40,7 @@ static void small_from_kept(void)
           small / MiB);
 }
 
-static void huge_from_superslabs(void)
+TEST_IN_CHILD(huge_from_superslabs)
 {
     enum { BLOCKS = 100 };
     static void *blocks[BLOCKS];
@@ -53,7 +53,7 @@ static void huge_from_superslabs(void)
     CHECK(huge != NULL, "expected 55 MiB of 80, found null");
 }
 
-static void shrink_stays(void)
+TEST_IN_CHILD(shrink_stays)
 {
     char *p = do_malloc(30000);
     char *q = do_malloc(1 * MiB);
@@ -86,7 +86,7 @@ static void *map_and_unmap(void *unused)
     return NULL;
 }
 
-static void moving_mappings(void)
+TEST(moving_mappings)
 {
     pthread_t others[2];
     threads_start(others, 2, map_and_unmap);
@@ -118,7 +118,8 @@ static void fork_in_handler(int unused)
     forks++;
 }
 
-static void handler_forks(void)
+/* While there is one thread. */
+TEST_FIRST(handler_forks)
 {
     struct sigaction action = {.sa_handler = fork_in_handler, .sa_flags = SA_RESTART};
     struct itimerval every = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
@@ -135,13 +136,4 @@ static void handler_forks(void)
     CHECK(forks >= 200, "expected 200 forks, found %d", (int)forks);
 }
 
-int main(void)
-{
-    check_start("reclaim");
-    RUN(handler_forks); /* first: while there is one thread */
-    RUN_IN_CHILD(small_from_kept);
-    RUN_IN_CHILD(huge_from_superslabs);
-    RUN_IN_CHILD(shrink_stays);
-    RUN(moving_mappings);
-    return check_end();
-}
+int main(void) { return tests_main("reclaim"); }

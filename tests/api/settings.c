@@ -10,7 +10,7 @@ static uint64_t value_of(const char *name)
     return value;
 }
 
-static void it_refuses_what_it_must(void)
+TEST(it_refuses_what_it_must)
 {
     errno = E2BIG;
     CHECK_ERROR("null", hakmem_option_set(NULL, 1), ENOENT);
@@ -22,7 +22,7 @@ static void it_refuses_what_it_must(void)
     CHECK_ERROR("errno", errno, E2BIG);
 }
 
-static void it_tells_what_is_set(void)
+TEST(it_tells_what_is_set)
 {
     static const char *const names[] = {"thread_bytes", "profile_samples", "keep_bytes"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -53,7 +53,7 @@ static void use_and_free_slices(void)
         do_free(blocks[i]);
 }
 
-static void what_is_beyond_a_limit_goes_back(void)
+TEST(what_is_beyond_a_limit_goes_back)
 {
     use_and_free_much();
     size_t kept = stats_now().kept;
@@ -96,7 +96,7 @@ static void *change_or_allocate(void *number)
     return (uintptr_t)number % 2 != 0 ? allocate(NULL) : change_often(NULL);
 }
 
-static void many_threads_change_them_and_allocate(void)
+TEST(many_threads_change_them_and_allocate)
 {
     in_threads(4, change_or_allocate);
     CHECK_ERROR("bytes", hakmem_option_set("thread_bytes", 8 * MiB), 0);
@@ -104,12 +104,4 @@ static void many_threads_change_them_and_allocate(void)
     CHECK_ERROR("compact", hakmem_option_set("compact", 1), 0);
 }
 
-int main(void)
-{
-    check_start("settings");
-    RUN(it_refuses_what_it_must);
-    RUN(it_tells_what_is_set);
-    RUN(what_is_beyond_a_limit_goes_back);
-    RUN(many_threads_change_them_and_allocate);
-    return check_end();
-}
+int main(void) { return tests_main("settings"); }

@@ -109,16 +109,10 @@ static void work_by_wrong_time(void)
     fflush(stdout);
 }
 
-static void wrong_clocks(void)
+TEST(wrong_clocks)
 {
     for (fault = FLAT; fault < FAULTS; fault++)
         in_child(work_by_wrong_time);
 }
 
-int main(void)
-{
-    check_start("clock");
-    watchdog(300);
-    RUN(wrong_clocks);
-    return check_end();
-}
+int main(void) { return tests_main("clock"); }

@@ -80,7 +80,7 @@ static void *in_another_thread(void *items)
     return NULL;
 }
 
-static void turnover_compacts(void)
+TEST_IN_CHILD(turnover_compacts)
 {
     struct item *items = NEED("malloc", malloc(N * sizeof *items));
     memset(items, 0, N * sizeof *items);
@@ -106,7 +106,7 @@ static void turnover_compacts(void)
 }
 
 /* Whether the program rests is still seen: it makes pairs of calls now and then. */
-static void rests_are_seen_while_a_class_compacts(void)
+TEST_IN_CHILD(rests_are_seen_while_a_class_compacts)
 {
     enum { BLOCKS = 128 * 1024, KEPT = 100, SECONDS = 60 };
     static char *blocks[BLOCKS];
@@ -126,8 +126,10 @@ static void rests_are_seen_while_a_class_compacts(void)
 }
 
 /* Also if the stacks serve all calls from then on. */
-static void what_is_left_empty_goes_back(void)
+TEST_IN_CHILD(what_is_left_empty_goes_back)
 {
+    if (getenv("HAKMEM_COMPACT") != NULL)
+        return;
     static struct item items[N];
     uint64_t state = 3;
     enum { MOST_TURNS = 100 * 1000 * 1000 };
@@ -144,8 +146,10 @@ static void what_is_left_empty_goes_back(void)
 
 /* A stack learns how many blocks a burst takes, though the class compacts for ever because nothing
  * of what is left is freed. */
-static void bursts_among_survivors_are_cheap(void)
+TEST_IN_CHILD(bursts_among_survivors_are_cheap)
 {
+    if (getenv("HAKMEM_COMPACT") != NULL)
+        return;
     enum { BLOCKS = 256 * 1024, KEPT_OF = 3, BURST = 1000, BURSTS = 10000 };
     static void *blocks[BLOCKS], *burst[BURST];
     for (int i = 0; i < BLOCKS; i++)
@@ -166,15 +170,4 @@ static void bursts_among_survivors_are_cheap(void)
           after.refills - before.refills);
 }
 
-int main(void)
-{
-    check_start("compact");
-    watchdog(300);
-    RUN_IN_CHILD(turnover_compacts);
-    if (getenv("HAKMEM_COMPACT") == NULL) {
-        RUN_IN_CHILD(what_is_left_empty_goes_back);
-        RUN_IN_CHILD(bursts_among_survivors_are_cheap);
-    }
-    RUN_IN_CHILD(rests_are_seen_while_a_class_compacts);
-    return check_end();
-}
+int main(void) { return tests_main("compact"); }

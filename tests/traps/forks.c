@@ -58,7 +58,7 @@ static void fork_some(void)
 }
 
 /* So many that libc allocates for the list of them. */
-static void hundreds_of_handlers(void)
+TEST(hundreds_of_handlers)
 {
     for (unsigned i = 0; i < HANDLERS; i++)
         CHECK(pthread_atfork(hold, let_go, let_go) == 0, "pthread_atfork failed");
@@ -96,7 +96,7 @@ static void *allocate_under_lock(void *seat)
     return NULL;
 }
 
-static void handlers_that_wait_for_a_thread_that_allocates(void)
+TEST(handlers_that_wait_for_a_thread_that_allocates)
 {
     CHECK(pthread_atfork(library_before, library_after, library_after) == 0,
           "pthread_atfork failed");
@@ -178,7 +178,7 @@ static void spawn_some(void)
 }
 
 /* No handler of fork may have run, and nothing may wait for one. */
-static void children_that_run_no_handlers(void)
+TEST(children_that_run_no_handlers)
 {
     handlers_on = true;
     spawn_some();
@@ -240,7 +240,7 @@ static void blocks_in_their_place(void)
 
 /* Memory for thread-local variables comes from the loader; everything else pthread_create would do
  * is left undone. */
-static void threads_without_an_end(void)
+TEST(threads_without_an_end)
 {
     void *(*allocate)(void *) = (void *(*)(void *))dlsym(RTLD_DEFAULT, "_dl_allocate_tls");
     void (*deallocate)(void *, bool) =
@@ -279,10 +279,7 @@ static void threads_without_an_end(void)
     use_the_heap(4);
 }
 #else
-static void threads_without_an_end(void)
-{
-    printf("forks: no threads of clone alone on this platform\n");
-}
+TEST(threads_without_an_end) { printf("forks: no threads of clone alone on this platform\n"); }
 #endif
 
 /* ---- nobody else ---- */
@@ -299,7 +296,7 @@ static unsigned tasks(void)
 }
 
 /* A process of one thread stays one. */
-static void no_thread_of_the_allocator(void)
+TEST(no_thread_of_the_allocator)
 {
     seat_work(&crew.seats[0], 20000);
     CHECK_SIZE("threads of the process", tasks(), 1);
@@ -311,13 +308,8 @@ int main(int argc, char **argv)
     if (argc > 1)
         return 0;
     check_start("forks");
-    watchdog(300);
     crew_make(&crew, 3, 100);
-    RUN(no_thread_of_the_allocator);
-    RUN(threads_without_an_end);
-    RUN(hundreds_of_handlers);
-    RUN(handlers_that_wait_for_a_thread_that_allocates);
-    RUN(children_that_run_no_handlers);
+    tests_run();
     crew_clear(&crew);
     return check_end();
 }

@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SECONDS 300
-
 /* ---- who waits ---- */
 
 static int number_of_thread(void) { return (int)syscall(SYS_gettid); }
@@ -156,7 +154,7 @@ static void *fork_one(void *unused)
 }
 
 /* The list of files is locked by one who waits for this thread's file, and awaited by the fork. */
-static void owner_of_a_file_allocates(void)
+static void owner_allocates(void)
 {
     each(before, MANY, one_made);
     file = NEED("tmpfile", tmpfile());
@@ -179,6 +177,12 @@ static void owner_of_a_file_allocates(void)
     each(kept, KEPT, one_freed);
     use_the_heap(2);
     CHECK_SIZE("breaches of the heap", (size_t)hakmem_check(), 0);
+}
+
+TEST(owner_of_a_file_allocates)
+{
+    for (int i = 0; i < 3; i++)
+        owner_allocates();
 }
 
 /* The same with a thread that ends the process. */
@@ -222,7 +226,7 @@ static void exit_beside_a_fork(void)
     pause(); /* the other thread ends the process */
 }
 
-static void owner_of_a_file_allocates_at_exit(void) { in_child(exit_beside_a_fork); }
+TEST(owner_of_a_file_allocates_at_exit) { in_child(exit_beside_a_fork); }
 
 /* ---- forks that last ---- */
 
@@ -273,7 +277,7 @@ static void fork_for_long(void)
     pthread_join(starter, NULL);
 }
 
-static void every_thread_goes_on(void)
+TEST(every_thread_goes_on)
 {
     crew_make(&crew, 3, 100);
     beside_crew(&crew, fork_for_long);
@@ -341,21 +345,7 @@ static void fork_beside(void *(*f)(void *), void *(*g)(void *))
     threads_join(threads, 4);
 }
 
-static void files_that_come_and_go(void) { fork_beside(use_files, flush_files); }
-static void names_looked_up(void) { fork_beside(look_up_names, look_up_names); }
+TEST(files_that_come_and_go) { fork_beside(use_files, flush_files); }
+TEST(names_looked_up) { fork_beside(look_up_names, look_up_names); }
 
-int main(void)
-{
-    check_start("libc_locks");
-    watchdog(SECONDS);
-    for (int i = 0; i < 3; i++)
-        RUN(owner_of_a_file_allocates);
-    RUN(owner_of_a_file_allocates_at_exit);
-    watchdog(SECONDS);
-    RUN(every_thread_goes_on);
-    watchdog(SECONDS);
-    RUN(files_that_come_and_go);
-    watchdog(SECONDS);
-    RUN(names_looked_up);
-    return check_end();
-}
+int main(void) { return tests_main("libc_locks"); }

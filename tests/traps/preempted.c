@@ -46,7 +46,7 @@ static void *work_at_priority(void *number)
     return NULL;
 }
 
-static void all_priorities_on_one_processor(void)
+TEST(all_priorities_on_one_processor)
 {
     in_threads(THREADS, work_at_priority);
     for (unsigned i = 0; i < 3; i++)
@@ -96,7 +96,7 @@ static void *work_in_real_time(void *unused)
     return unused;
 }
 
-static void real_time_before_everybody(void)
+TEST(real_time_before_everybody)
 {
     pthread_t threads[4];
     threads_start(threads, 4, work_until_stopped);
@@ -127,9 +127,5 @@ int main(int argc, char **argv)
         execl("/proc/self/exe", argv[0], "--on-one", NULL);
         fail("preempted: exec: %s", error_name(errno));
     }
-    check_start("preempted");
-    watchdog(300);
-    RUN(all_priorities_on_one_processor);
-    RUN(real_time_before_everybody);
-    return check_end();
+    return tests_main("preempted");
 }

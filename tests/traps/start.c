@@ -69,23 +69,16 @@ static void by_one_function(void)
     use_the_heap(1);
 }
 
-static void threads_that_race(void)
+TEST(threads_that_race)
 {
     for (child_number = 0; child_number < CHILDREN; child_number++)
         in_child(by_many_threads);
 }
 
-static void each_function(void)
+TEST(each_function)
 {
     for (child_number = 0; child_number < 8; child_number++)
         in_child(by_one_function);
 }
 
-int main(void)
-{
-    check_start("start");
-    watchdog(300);
-    RUN(each_function);
-    RUN(threads_that_race);
-    return check_end();
-}
+int main(void) { return tests_main("start"); }
