@@ -201,6 +201,7 @@ TEST(fork_from_a_thread_without_a_cache)
 
 TEST(handlers_that_allocate)
 {
+    handler_calls = 0;
     handlers_allocate = true;
     for (int i = 0; i < 10; i++)
         in_child(child_works);

@@ -298,20 +298,20 @@ static void in_a_new_process(const char *name, void (*test)(void), const char *o
     in_child(test_now);
 }
 
-#define RUN_WITH_LIMITS(test) in_a_new_process(#test, test, "on")
+#define TEST_WITH_LIMITS(test) in_a_new_process(#test, test, "on")
 
 int main(int argc, char **argv)
 {
     first = argc == 2 && strcmp(argv[1], "1") == 0;
-    RUN_WITH_LIMITS(own_limit);
-    RUN_WITH_LIMITS(limit_of_a_parent);
-    RUN_WITH_LIMITS(limit_of_the_root);
-    RUN_WITH_LIMITS(the_lower_of_two);
-    RUN_WITH_LIMITS(no_limit);
-    RUN_WITH_LIMITS(nothing_there);
-    RUN_WITH_LIMITS(a_limit_that_changes);
-    RUN_WITH_LIMITS(pressure);
-    RUN_WITH_LIMITS(near_the_limit);
+    TEST_WITH_LIMITS(own_limit);
+    TEST_WITH_LIMITS(limit_of_a_parent);
+    TEST_WITH_LIMITS(limit_of_the_root);
+    TEST_WITH_LIMITS(the_lower_of_two);
+    TEST_WITH_LIMITS(no_limit);
+    TEST_WITH_LIMITS(nothing_there);
+    TEST_WITH_LIMITS(a_limit_that_changes);
+    TEST_WITH_LIMITS(pressure);
+    TEST_WITH_LIMITS(near_the_limit);
     in_a_new_process("turned_off", turned_off, "off");
     return check_end();
 }

@@ -269,8 +269,8 @@ HAKMEM, CHECKED, HARDENED = "hakmem", "hakmem, checks", "hakmem, hardened"
 
 
 def updated(table: str, matrix: Matrix) -> str:
-    """A table that `tsv` wrote, with the columns of these allocators as they are now. Of a kind that
-    it lacks the others' cells stay empty."""
+    """A table that `tsv` wrote, with the columns of these allocators as they are now. Of a kind
+    that it lacks the others' cells stay empty."""
     header, *rows = rows_of(table)
     old = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
     now = {

@@ -188,6 +188,7 @@ def test_full_disk(tmp_path: Path) -> None:
 
 def test_what_can_not_be_made(tmp_path: Path) -> None:
     """Nor where something goes wrong while it is made."""
+
     def parts() -> Iterator[bytes]:
         yield b"begin"
         raise NoProfile("damaged")

@@ -240,7 +240,7 @@ static void blocks_in_their_place(void)
 
 /* Memory for thread-local variables comes from the loader; everything else pthread_create would do
  * is left undone. */
-TEST(threads_without_an_end)
+TEST_AT(1, threads_without_an_end, false)
 {
     void *(*allocate)(void *) = (void *(*)(void *))dlsym(RTLD_DEFAULT, "_dl_allocate_tls");
     void (*deallocate)(void *, bool) =
@@ -279,7 +279,10 @@ TEST(threads_without_an_end)
     use_the_heap(4);
 }
 #else
-TEST(threads_without_an_end) { printf("forks: no threads of clone alone on this platform\n"); }
+TEST_AT(1, threads_without_an_end, false)
+{
+    printf("forks: no threads of clone alone on this platform\n");
+}
 #endif
 
 /* ---- nobody else ---- */
@@ -296,7 +299,7 @@ static unsigned tasks(void)
 }
 
 /* A process of one thread stays one. */
-TEST(no_thread_of_the_allocator)
+TEST_AT(0, no_thread_of_the_allocator, false)
 {
     seat_work(&crew.seats[0], 20000);
     CHECK_SIZE("threads of the process", tasks(), 1);

@@ -56,7 +56,7 @@ def sources() -> str:
 
 def is_in_sources(part: str) -> bool:
     """As a function that a test runs, not as a word of some comment."""
-    runs = rf"^TEST\w*\((\d, )?{part}[,)]|def {part}\(|^    {part}\(\);"
+    runs = rf"^ *TEST\w*\((\d, )?{part}[,)]|def {part}\(|^    {part}\(\);"
     return re.search(runs, sources(), re.M) is not None
 
 
