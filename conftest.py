@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--lib", type=Path, help="the built libhakmem.so")
     parser.addoption("--archive", type=Path, help="the built libhakmem.a")
     parser.addoption("--hakmem", type=Path, help="the built bin/hakmem")
-    parser.addoption("--programs", type=Path, help="the folder of the folder's built programs")
+    parser.addoption("--programs", type=Path, help="the folder of what is built of the test's")
     parser.addoption("--build", type=Path, help="the build tree")
 
 
@@ -77,6 +77,12 @@ def archive(given: Callable[[str], Path]) -> Path:
 @pytest.fixture(scope="session")
 def build(given: Callable[[str], Path]) -> Path:
     return given("--build")
+
+
+@pytest.fixture(scope="session")
+def programs(given: Callable[[str], Path]) -> Path:
+    """The folder of what is built of the test's own folder."""
+    return given("--programs")
 
 
 @pytest.fixture(scope="session")

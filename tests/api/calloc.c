@@ -28,7 +28,7 @@ static void expect_zeroes(size_t n, unsigned count)
         do_free(blocks[i]);
 }
 
-static void every_small_size(void)
+TEST(every_small_size)
 {
     for (size_t n = 1; n <= 2048; n++) {
         dirty(n, 12);
@@ -40,7 +40,7 @@ static void every_small_size(void)
     }
 }
 
-static void large_sizes(void)
+TEST(large_sizes)
 {
     for (size_t n = 64 * KiB; n <= 16 * MiB; n += n / 3) {
         dirty(n, 3);
@@ -51,7 +51,7 @@ static void large_sizes(void)
 }
 
 /* So many that they leave every cache and come back by another way. */
-static void whole_slabs(void)
+TEST(whole_slabs)
 {
     static const size_t sizes[] = {1, 16, 48, 64, 100, 256, 1000, 1024, 3000};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -60,7 +60,7 @@ static void whole_slabs(void)
     }
 }
 
-static void memory_of_another_size(void)
+TEST(memory_of_another_size)
 {
     static const size_t sizes[] = {64, 5000, 1000, 16, 40000, 200, 300000, 32, 9000000, 20000};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -74,7 +74,7 @@ static void memory_of_another_size(void)
 }
 
 /* A block that shrank leaves dirty memory behind. */
-static void memory_that_realloc_gave_back(void)
+TEST(memory_that_realloc_gave_back)
 {
     for (size_t n = 100; n <= 12 * MiB; n *= 3) {
         for (unsigned i = 0; i < 4; i++) {
@@ -91,13 +91,4 @@ static void memory_that_realloc_gave_back(void)
     }
 }
 
-int main(void)
-{
-    check_start("calloc");
-    RUN(every_small_size);
-    RUN(large_sizes);
-    RUN(whole_slabs);
-    RUN(memory_of_another_size);
-    RUN(memory_that_realloc_gave_back);
-    return check_end();
-}
+int main(void) { return tests_main("calloc"); }

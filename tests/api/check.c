@@ -1,8 +1,11 @@
 #include "check.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef API_STATIC
@@ -10,6 +13,7 @@
 #endif
 
 #define FAILURES_SHOWN 20
+#define CHILD_SECONDS 300 /* until a child counts as one that hangs */
 
 const char *check_test = "start";
 static const char *program_name;
@@ -92,6 +96,35 @@ int check_end(void)
 }
 
 bool check_all_passed(void) { return failures == 0; }
+
+static struct test *tests;
+
+void test_add(struct test *test)
+{
+    struct test **at = &tests;
+    while (*at != NULL && (*at)->place <= test->place)
+        at = &(*at)->next;
+    test->next = *at;
+    *at = test;
+}
+
+void tests_run(void)
+{
+    for (const struct test *test = tests; test != NULL; test = test->next) {
+        check_test = test->name;
+        if (test->in_child)
+            in_child(test->run);
+        else
+            test->run();
+    }
+}
+
+int tests_main(const char *program)
+{
+    check_start(program);
+    tests_run();
+    return check_end();
+}
 
 bool check_result(bool passed, const char *file, int line, const char *format, ...)
 {
@@ -206,4 +239,119 @@ bool pattern_check(const void *p, size_t n, unsigned number, const char *file, i
     if (memcmp(at + 8 * i, &word, n % 8) != 0)
         return wrong_byte(at, n, 8 * i, word, file, line);
     return check_result(true, file, line, " ");
+}
+
+static size_t next_size(size_t n) { return n < 6 * MiB ? n + n / 2 + 1 : 1; }
+
+void use_the_heap(unsigned number)
+{
+    enum { N = 40 };
+    unsigned char *blocks[N];
+    size_t n = 1;
+    for (unsigned i = 0; i < N; i++, n = next_size(n)) {
+        blocks[i] = NEED("malloc", do_malloc(n));
+        blocks[i][0] = blocks[i][n - 1] = (unsigned char)(i + number);
+    }
+    n = 1;
+    for (unsigned i = 0; i < N; i++, n = next_size(n)) {
+        unsigned char expected = (unsigned char)(i + number);
+        CHECK(blocks[i][0] == expected && blocks[i][n - 1] == expected,
+              "ends of a block of %zu bytes: expected %02x, found %02x and %02x", n, expected,
+              blocks[i][0], blocks[i][n - 1]);
+        do_free(blocks[i]);
+    }
+}
+
+/* ---- threads and children ---- */
+
+pthread_t started(void *(*f)(void *), void *argument)
+{
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, f, argument);
+    if (!check_result(error == 0, __FILE__, __LINE__, "pthread_create: %s", error_name(error)))
+        _exit(1);
+    return thread;
+}
+
+void in_thread(void *(*f)(void *), void *argument) { pthread_join(started(f, argument), NULL); }
+
+void threads_start(pthread_t *threads, size_t n, void *(*f)(void *))
+{
+    for (size_t i = 0; i < n; i++)
+        threads[i] = started(f, (void *)i);
+}
+
+void threads_join(const pthread_t *threads, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+}
+
+void in_threads(size_t n, void *(*f)(void *))
+{
+    pthread_t threads[n];
+    threads_start(threads, n, f);
+    threads_join(threads, n);
+}
+
+static int status_of(pid_t child)
+{
+    int status = -1;
+    check_result(child > 0 && waitpid(child, &status, 0) == child, __FILE__, __LINE__, "fork: %s",
+                 error_name(errno));
+    return status;
+}
+
+void in_child(void (*f)(void))
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(CHILD_SECONDS);
+        f();
+        fflush(stdout);
+        _exit(!check_all_passed());
+    }
+    int status = status_of(child);
+    check_result(status == 0, __FILE__, __LINE__, "status of the child: expected 0, found %#x",
+                 (unsigned)status);
+}
+
+struct child_end child_end(void (*f)(void *), void *argument)
+{
+    static char said[64 * KiB];
+    int ends[2];
+    if (!check_result(pipe(ends) == 0, __FILE__, __LINE__, "pipe: %s", error_name(errno)))
+        _exit(1);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        alarm(CHILD_SECONDS);
+        f(argument);
+        _exit(!check_all_passed());
+    }
+    close(ends[1]);
+    size_t length = 0;
+    ssize_t got;
+    while ((got = read(ends[0], said + length, sizeof said - 1 - length)) > 0)
+        length += (size_t)got;
+    said[length] = 0;
+    close(ends[0]);
+    return (struct child_end){status_of(child), said};
+}
+
+bool check_aborts(const char *what, void (*f)(void *), void *argument, const char *words,
+                  const char *file, int line)
+{
+    struct child_end end = child_end(f, argument);
+    return check_result(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT &&
+                            strncmp(end.said, "hakmem: ", 8) == 0 && strstr(end.said, words),
+                        file, line,
+                        "%s(%p): expected SIGABRT and a report with '%s', found status %#x and: %s",
+                        what, argument, words, (unsigned)end.status, end.said);
 }

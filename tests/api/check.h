@@ -2,12 +2,12 @@
  * and what was found, and the program goes on and ends with 1. Output goes by write(2) out of
  * static memory, so that the checks add no calls of the allocator.
  *
- *   int main(void)
+ *   TEST(malloc_zero_is_unique)
  *   {
- *       check_start("values");
- *       RUN(malloc_zero_is_unique);
- *       return check_end();
+ *       CHECK(do_malloc(0) != do_malloc(0), "malloc(0): expected two addresses");
  *   }
+ *
+ *   int main(void) { return tests_main("values"); }
  *
  * STRESS_HAKMEM_NAMES as in ../stress/names.h. */
 #ifndef HAKMEM_TESTS_CHECK_H
@@ -16,6 +16,7 @@
 #include "../stress/names.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -56,11 +57,28 @@ const char *error_name(int error);
 
 extern const char *check_test; /* the test that runs */
 
-#define RUN(test)           \
-    do {                    \
-        check_test = #test; \
-        test();             \
-    } while (0)
+/* A test of the program, which is run where it stands among the others: TEST(name) { ... } */
+#define TEST(name) TEST_AT(__LINE__, name, false)
+#define TEST_FIRST(name) TEST_AT(0, name, false)          /* before all others */
+#define TEST_IN_CHILD(name) TEST_AT(__LINE__, name, true) /* as in_child does */
+#define TEST_AT(place, name, in_child)                                                    \
+    static void name(void);                                                               \
+    static struct test name##_test = {#name, name, (in_child), (place), NULL};            \
+    __attribute__((constructor)) static void name##_add(void) { test_add(&name##_test); } \
+    static void name(void)
+
+struct test {
+    const char *name;
+    void (*run)(void);
+    bool in_child;
+    unsigned place;
+    struct test *next;
+};
+void test_add(struct test *test);
+void tests_run(void);
+
+/* check_start, all tests, and the result of check_end. */
+int tests_main(const char *program);
 
 bool check_result(bool passed, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -91,6 +109,40 @@ void *check_need(const char *what, void *p, const char *file, int line);
 void pattern_fill(void *p, size_t n, unsigned number);
 #define CHECK_PATTERN(p, n, number) pattern_check((p), (n), (number), __FILE__, __LINE__)
 bool pattern_check(const void *p, size_t n, unsigned number, const char *file, int line);
+
+/* Blocks of sizes from 1 byte to 6 MiB at once, each of them written, checked and freed. */
+void use_the_heap(unsigned number);
+
+/* ---- threads and children ---- */
+
+/* Runs f(argument) in a thread of its own. The program ends where there is none. */
+pthread_t started(void *(*f)(void *), void *argument);
+
+/* The same, to its end. */
+void in_thread(void *(*f)(void *), void *argument);
+
+/* In n threads, each of which is given its number, from 0. */
+void threads_start(pthread_t *threads, size_t n, void *(*f)(void *number));
+void threads_join(const pthread_t *threads, size_t n);
+void in_threads(size_t n, void *(*f)(void *number));
+
+/* Runs f in a child, which must end with 0: after f, by the result of its checks. One that hangs is
+ * ended after 300 seconds. */
+void in_child(void (*f)(void));
+
+/* How such a child ends that is given something, and what it says on standard error, of which the
+ * first 64 KiB are kept until the next. */
+struct child_end {
+    int status; /* as of waitpid */
+    const char *said;
+};
+struct child_end child_end(void (*f)(void *), void *argument);
+
+/* It must end by SIGABRT, after a report of hakmem's that has these words. */
+#define CHECK_ABORTS(f, argument, words) \
+    check_aborts(#f, (f), (argument), (words), __FILE__, __LINE__)
+bool check_aborts(const char *what, void (*f)(void *), void *argument, const char *words,
+                  const char *file, int line);
 
 #ifdef __cplusplus
 }

@@ -1,20 +1,18 @@
 /* hakmem_check_frees: every call of every thread takes the slow path, also of threads that would
  * not by themselves, and each wrong free is reported by the free itself. */
 #include "check.h"
+#include "stats.h"
 
-#include <hakmem/hakmem.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define THREADS 4
 #define TOGGLES 40
 
 /* What free leaves in a block to know it again is overwritten. */
-static void free_unsealed(void)
+static void free_unsealed(void *unused)
 {
+    (void)unused;
     char *p = do_malloc(100), *other = do_malloc(100);
     do_free(p);
     do_free(other);
@@ -22,34 +20,25 @@ static void free_unsealed(void)
     do_free(p);
 }
 
-static void free_inside(void)
+static void free_unsealed_checked(void *unused)
 {
-    char *p = do_malloc(1000);
-    do_free(p + 16);
+    hakmem_check_frees(1);
+    free_unsealed(unused);
 }
 
-/* How a child ends whose next step after the misuse is exit status 7. */
-static int end_of(void (*misuse)(void), bool checked)
+static void free_inside(void *unused)
 {
-    pid_t pid = fork();
-    if (pid == 0) {
-        if (checked)
-            hakmem_check_frees(1);
-        close(STDERR_FILENO);
-        misuse();
-        _exit(7);
-    }
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    (void)unused;
+    hakmem_check_frees(1);
+    do_free((char *)do_malloc(1000) + 16);
 }
 
-static void wrong_frees_are_seen_at_once(void)
+TEST(wrong_frees_are_seen_at_once)
 {
     CHECK_SIZE("a block freed twice after its seal was lost, unchecked",
-               (size_t)end_of(free_unsealed, false), 7);
-    CHECK_SIZE("the same, checked", (size_t)-end_of(free_unsealed, true), SIGABRT);
-    CHECK_SIZE("a free inside a block, checked", (size_t)-end_of(free_inside, true), SIGABRT);
+               (size_t)child_end(free_unsealed, NULL).status, 0);
+    CHECK_ABORTS(free_unsealed_checked, NULL, "");
+    CHECK_ABORTS(free_inside, NULL, "");
 }
 
 static atomic_bool stop;
@@ -70,13 +59,6 @@ static void *pairs(void *number)
     return NULL;
 }
 
-static size_t in_caches(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats.thread_caches;
-}
-
 /* Of each thread. */
 static void wait_for_turns(size_t more)
 {
@@ -85,30 +67,22 @@ static void wait_for_turns(size_t more)
             usleep(100);
 }
 
-static void threads_in_tight_loops_are_reached(void)
+TEST(threads_in_tight_loops_are_reached)
 {
     pthread_t threads[THREADS];
-    for (size_t i = 0; i < THREADS; i++)
-        pthread_create(&threads[i], NULL, pairs, (void *)i);
+    threads_start(threads, THREADS, pairs);
     for (int i = 0; i < TOGGLES; i++) {
         wait_for_turns(500);
         CHECK(hakmem_check_frees(1) == 0, "hakmem_check_frees(1): expected that it was off");
         wait_for_turns(2);
         CHECK(hakmem_check_frees(1) == 1, "hakmem_check_frees(1): expected that it was on");
-        CHECK_SIZE("bytes in caches while they are closed", in_caches(), 0);
+        CHECK_SIZE("bytes in caches while they are closed", stats_now().thread_caches, 0);
         CHECK(hakmem_check_frees(0) == 1, "hakmem_check_frees(0): expected that it was on");
     }
     wait_for_turns(500);
     stop = true;
-    for (size_t i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, THREADS);
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
 }
 
-int main(void)
-{
-    check_start("closed");
-    RUN(wrong_frees_are_seen_at_once);
-    RUN(threads_in_tight_loops_are_reached);
-    return check_end();
-}
+int main(void) { return tests_main("closed"); }

@@ -2,12 +2,10 @@
  * by sentence, is in docs/contract.md. */
 #include "check.h"
 
-#include <pthread.h>
-
 static void *(*volatile do_reallocarray)(void *, size_t, size_t) = NAME_UNDER_TEST(reallocarray);
 
 /* "Does not round up to powers of two": a block wastes at most an eighth of itself and a page. */
-static void sizes_are_not_rounded_to_powers_of_two(void)
+TEST(sizes_are_not_rounded_to_powers_of_two)
 {
     for (size_t n = 1; n < 64 * MiB; n += n / 37 + 1) {
         void *p = NEED("malloc", do_malloc(n));
@@ -30,7 +28,7 @@ static int by_start(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static void blocks_are_disjoint(void)
+TEST(blocks_are_disjoint)
 {
     enum { N = 20000 };
     static struct extent blocks[N];
@@ -55,7 +53,7 @@ static void blocks_are_disjoint(void)
 
 /* "Makes the block available to be allocated again." Any of them: one that a guard watches is held
    back for longer. */
-static void freed_blocks_serve_again(void)
+TEST(freed_blocks_serve_again)
 {
     enum { TURNS = 100 };
     static const size_t sizes[] = {1, 100, 5000, 32768, 100000, 1000000, 10000000};
@@ -75,7 +73,7 @@ static void freed_blocks_serve_again(void)
 
 /* "If the new size is the same as the old, realloc changes nothing and returns the same address."
  */
-static void realloc_to_the_same_size_stays(void)
+TEST(realloc_to_the_same_size_stays)
 {
     for (size_t n = 1; n < 20 * MiB; n += n < 70000 ? 1 : n / 9) {
         unsigned char *p = NEED("malloc", do_malloc(n));
@@ -96,7 +94,7 @@ static void realloc_to_the_same_size_stays(void)
 }
 
 /* "Equivalent to realloc(ptr, nmemb * size)." */
-static void reallocarray_is_realloc(void)
+TEST(reallocarray_is_realloc)
 {
     void *p = NEED("reallocarray(NULL, ...)", do_reallocarray(NULL, 10, 30));
     CHECK(do_usable_size(p) >= 300, "usable size: expected 300 or more, found %zu",
@@ -112,7 +110,7 @@ static void reallocarray_is_realloc(void)
 }
 
 /* "The application shall ensure it is freed": by free, also where the size was 0. */
-static void aligned_blocks_of_no_size(void)
+TEST(aligned_blocks_of_no_size)
 {
     for (size_t align = sizeof(void *); align <= MiB; align *= 2) {
         void *a = NULL, *b = NULL;
@@ -130,7 +128,7 @@ static void aligned_blocks_of_no_size(void)
 }
 
 /* "Its contents are cleared", whatever the block held before: of every way to have had it. */
-static void calloc_after_every_use(void)
+TEST(calloc_after_every_use)
 {
     for (size_t n = 1; n < 6 * MiB; n = n * 2 + 7) {
         unsigned char *p = NEED("malloc", do_malloc(n));
@@ -173,27 +171,10 @@ static void *build_and_free_a_chain(void *unused)
 }
 
 /* "Allows multiple threads to allocate memory simultaneously." */
-static void chains_in_threads(void)
+TEST(chains_in_threads)
 {
-    pthread_t threads[4];
-    for (int i = 0; i < 4; i++)
-        CHECK_ERROR("pthread_create",
-                    pthread_create(&threads[i], NULL, build_and_free_a_chain, NULL), 0);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    in_threads(4, build_and_free_a_chain);
     CHECK(true, " ");
 }
 
-int main(void)
-{
-    check_start("contract");
-    RUN(sizes_are_not_rounded_to_powers_of_two);
-    RUN(blocks_are_disjoint);
-    RUN(freed_blocks_serve_again);
-    RUN(realloc_to_the_same_size_stays);
-    RUN(reallocarray_is_realloc);
-    RUN(aligned_blocks_of_no_size);
-    RUN(calloc_after_every_use);
-    RUN(chains_in_threads);
-    return check_end();
-}
+int main(void) { return tests_main("contract"); }

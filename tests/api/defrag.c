@@ -1,19 +1,6 @@
 /* hakmem_defrag_hint, _malloc and _free: a program that moves its blocks compacts its heap. */
 #include "check.h"
-
-#include <hakmem/hakmem.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static struct hakmem_stats stats_now(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats;
-}
+#include "stats.h"
 
 static unsigned random_number(unsigned *state)
 {
@@ -48,7 +35,7 @@ static void thin_out(void **blocks, size_t n, unsigned *seed)
         }
 }
 
-static void moved_blocks_lie_together(void)
+TEST(moved_blocks_lie_together)
 {
     static void *blocks[COUNT];
     static const size_t sizes[] = {24, 200, 1000};
@@ -91,7 +78,7 @@ static void moved_blocks_lie_together(void)
 }
 
 /* What moved blocks leave goes back like what is freed otherwise. */
-static void empty_pages_go_back(void)
+TEST(empty_pages_go_back)
 {
     enum { SIZE = 300 };
     static void *blocks[COUNT];
@@ -121,7 +108,7 @@ static void empty_pages_go_back(void)
 }
 
 /* 1 only of a block with pages that others share, and room below. */
-static void no_other_block_is_worth_moving(void)
+TEST(no_other_block_is_worth_moving)
 {
     CHECK_SIZE("hint of null", (size_t)hakmem_defrag_hint(NULL), 0);
     static const size_t sizes[] = {32769, 65536, 100000, 262144, 262145, 2000000, 3000000};
@@ -144,7 +131,7 @@ static void no_other_block_is_worth_moving(void)
 }
 
 /* A block is a block, whichever function it is from. */
-static void functions_mix(void)
+TEST(functions_mix)
 {
     for (size_t n = 0; n < 5 * MiB; n += n < 3000 ? 1 : n / 7) {
         unsigned char *p = NEED("hakmem_defrag_malloc", hakmem_defrag_malloc(n));
@@ -167,7 +154,7 @@ static void functions_mix(void)
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
 }
 
-static void errno_and_no_memory(void)
+TEST(errno_and_no_memory)
 {
     errno = 77;
     void *p = NEED("hakmem_defrag_malloc", hakmem_defrag_malloc(100));
@@ -187,12 +174,10 @@ static void *thin_out_there(void *blocks)
     return NULL;
 }
 
-static void another_threads_blocks_move(void)
+TEST(another_threads_blocks_move)
 {
     static void *blocks[COUNT];
-    pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, thin_out_there, blocks) == 0, "pthread_create");
-    pthread_join(thread, NULL);
+    in_thread(thin_out_there, blocks);
     size_t before = hakmem_defrag_gain();
     CHECK(before > 8 * MiB, "gain: expected 8 MiB, found %zu", before);
     for (unsigned pass = 0; pass < PASSES; pass++)
@@ -249,15 +234,11 @@ static void *turns(void *argument)
     return NULL;
 }
 
-static void threads_move_each_others(void)
+TEST(threads_move_each_others)
 {
-    pthread_t threads[THREADS];
     for (unsigned i = 0; i < SHARED; i++)
         pthread_mutex_init(&shared[i].lock, NULL);
-    for (size_t i = 0; i < THREADS; i++)
-        CHECK(pthread_create(&threads[i], NULL, turns, (void *)(i + 1)) == 0, "pthread_create");
-    for (size_t i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    in_threads(THREADS, turns);
     for (unsigned i = 0; i < SHARED; i++) {
         if (shared[i].block != NULL)
             CHECK_PATTERN(shared[i].block, shared[i].size, shared[i].number);
@@ -269,106 +250,35 @@ static void threads_move_each_others(void)
 
 /* ---- children ---- */
 
-/* What the child says on standard error, up to the room there is; and how it ended. */
-static int in_child(void (*what)(void), char *said, size_t room)
+static void hint(void *p) { hakmem_defrag_hint(p); }
+
+static void free_twice(void *p)
 {
-    int ends[2];
-    CHECK(pipe(ends) == 0, "pipe");
-    pid_t child = fork();
-    if (child == 0) {
-        const struct rlimit none = {0, 0};
-        setrlimit(RLIMIT_CORE, &none);
-        signal(SIGABRT, SIG_DFL);
-        dup2(ends[1], 2);
-        what();
-        _exit(check_all_passed() ? 0 : 1);
-    }
-    close(ends[1]);
-    size_t length = 0;
-    for (ssize_t got = 1; got > 0;) {
-        got = read(ends[0], said + length, room - 1 - length);
-        length += got > 0 ? (size_t)got : 0;
-    }
-    said[length] = 0;
-    close(ends[0]);
-    int status = 0;
-    waitpid(child, &status, 0);
-    return status;
+    hakmem_defrag_free(p);
+    hakmem_defrag_free(p);
 }
 
-static void *volatile kept;
-
-static void hint_of_the_middle(void) { hakmem_defrag_hint((char *)do_malloc(1000) + 16); }
-static void hint_of_freed(void)
+static void free_twice_by_both(void *p)
 {
-    kept = do_malloc(1000);
-    do_free(kept);
-    hakmem_defrag_hint(kept);
-}
-static void free_of_the_middle(void) { hakmem_defrag_free((char *)do_malloc(1000) + 16); }
-static void free_of_no_block(void) { hakmem_defrag_free((char *)&kept); }
-static void free_twice(void)
-{
-    kept = hakmem_defrag_malloc(1000);
-    hakmem_defrag_free(kept);
-    hakmem_defrag_free(kept);
-}
-static void free_twice_by_both(void)
-{
-    kept = do_malloc(1000);
-    do_free(kept);
-    hakmem_defrag_free(kept);
-}
-static void free_twice_of_large(void)
-{
-    kept = hakmem_defrag_malloc(100000);
-    hakmem_defrag_free(kept);
-    hakmem_defrag_free(kept);
+    do_free(p);
+    hakmem_defrag_free(p);
 }
 
-static void wrong_pointers_are_reported(void)
+TEST(wrong_pointers_are_reported)
 {
-    static const struct {
-        void (*what)(void);
-        const char *words;
-    } cases[] = {
-        {hint_of_the_middle, "hakmem_defrag_hint("},
-        {hint_of_freed, "hakmem_defrag_hint("},
-        {free_of_the_middle, "free("},
-        {free_of_no_block, "free("},
-        {free_twice, "free("},
-        {free_twice_by_both, "free("},
-        {free_twice_of_large, "free("},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char said[4096];
-        int status = in_child(cases[i].what, said, sizeof said);
-        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
-              "case %zu: expected SIGABRT, found status %d", i, status);
-        CHECK(strncmp(said, "hakmem: ", 8) == 0 && strstr(said, cases[i].words) != NULL,
-              "case %zu: expected a report with %s, found %s", i, cases[i].words, said);
-    }
+    static char of_the_program[64];
+    char *p = do_malloc(1000), *freed = do_malloc(1000);
+    do_free(freed);
+    CHECK_ABORTS(hint, p + 16, "hakmem_defrag_hint(");
+    CHECK_ABORTS(hint, freed, "hakmem_defrag_hint(");
+    CHECK_ABORTS(hakmem_defrag_free, p + 16, "free(");
+    CHECK_ABORTS(hakmem_defrag_free, of_the_program, "free(");
+    CHECK_ABORTS(free_twice, hakmem_defrag_malloc(1000), "free(");
+    CHECK_ABORTS(free_twice, hakmem_defrag_malloc(100000), "free(");
+    CHECK_ABORTS(free_twice_by_both, p, "free(");
 }
 
 /* A child compacts what it got from its parent. */
-static void a_child_moves(void)
-{
-    char said[4096];
-    int status = in_child(moved_blocks_lie_together, said, sizeof said);
-    CHECK(status == 0, "the child: expected status 0, found %d, it said: %s", status, said);
-}
+TEST_IN_CHILD(a_child_moves) { moved_blocks_lie_together(); }
 
-int main(void)
-{
-    check_start("defrag");
-    RUN(moved_blocks_lie_together);
-    RUN(empty_pages_go_back);
-    RUN(no_other_block_is_worth_moving);
-    RUN(functions_mix);
-    RUN(errno_and_no_memory);
-    RUN(another_threads_blocks_move);
-    RUN(threads_move_each_others);
-    RUN(wrong_pointers_are_reported);
-    RUN(a_child_moves);
-    return check_end();
-}
+int main(void) { return tests_main("defrag"); }

@@ -2,7 +2,6 @@
  * successful call (traps 19, 20). */
 #include "check.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -20,7 +19,7 @@ static void kept(const char *what, size_t n)
     errno = MARK;
 }
 
-static void success_keeps_errno(void)
+TEST(success_keeps_errno)
 {
     errno = MARK;
     for (unsigned round = 0; round < 20; round++) {
@@ -55,7 +54,7 @@ static void success_keeps_errno(void)
     }
 }
 
-static void bursts_keep_errno(void)
+TEST(bursts_keep_errno)
 {
     enum { N = 30000 };
     static void *blocks[N];
@@ -89,17 +88,13 @@ static void *first_call(void *what)
     return NULL;
 }
 
-static void first_calls_of_threads_keep_errno(void)
+TEST(first_calls_of_threads_keep_errno)
 {
-    for (int i = 0; i < 40; i++) {
-        pthread_t thread;
-        void *block = i % 2 == 0 ? NULL : NEED("malloc", do_malloc(100));
-        if (CHECK(pthread_create(&thread, NULL, first_call, block) == 0, "pthread_create failed"))
-            pthread_join(thread, NULL);
-    }
+    for (int i = 0; i < 40; i++)
+        in_thread(first_call, i % 2 == 0 ? NULL : NEED("malloc", do_malloc(100)));
 }
 
-static void errors_of_arguments(void)
+TEST(errors_of_arguments)
 {
     errno = MARK;
     void *p = do_malloc(SIZE_MAX / 2 + 2);
@@ -114,8 +109,10 @@ static void errors_of_arguments(void)
 
 /* With every mapping that the kernel grants in use, neither giving memory back nor taking it can
  * split one more (trap 48): free must still return, errno be kept, and the heap go on. */
-static void free_at_the_limit_of_mappings(void)
+TEST(free_at_the_limit_of_mappings)
 {
+    if (CHECK_UNDER_THREAD_SANITIZER)
+        return; /* which needs mappings itself */
     enum { BLOCKS = 12, MOST = 1 << 20 };
     static const size_t some[BLOCKS] = {64 * MiB, 64 * MiB, 8 * MiB, 8 * MiB, 3 * MiB, 3 * MiB,
                                         MiB,      MiB,      300000,  300000,  40000,   40000};
@@ -166,14 +163,4 @@ static void free_at_the_limit_of_mappings(void)
         do_free(NEED("malloc after the limit of mappings", do_malloc(some[i])));
 }
 
-int main(void)
-{
-    check_start("errno");
-    RUN(first_calls_of_threads_keep_errno);
-    RUN(success_keeps_errno);
-    RUN(bursts_keep_errno);
-    RUN(errors_of_arguments);
-    if (!CHECK_UNDER_THREAD_SANITIZER) /* which needs mappings itself */
-        RUN(free_at_the_limit_of_mappings);
-    return check_end();
-}
+int main(void) { return tests_main("errno"); }

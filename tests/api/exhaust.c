@@ -5,8 +5,6 @@
 #include "check.h"
 
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define ROOM (96 * MiB)
 
@@ -62,8 +60,9 @@ static void give_all(struct link **list)
 static const size_t sizes[] = {32, 64, 1000, 8000, 32768, 100000, 1000000, 3000000, 20000000};
 #define SIZES (sizeof sizes / sizeof *sizes)
 
-static void one_size_then_others(size_t first)
+static void one_size_then_others(void *number)
 {
+    size_t first = (size_t)number;
     struct link *list = NULL;
     if (!limit_address_space())
         return;
@@ -86,8 +85,9 @@ static void one_size_then_others(size_t first)
 }
 
 /* Half of the blocks freed, in turn: small requests must be served from the holes. */
-static void holes_serve(size_t n)
+static void holes_serve(void *number)
 {
+    size_t n = (size_t)number;
     struct link *list = NULL, *kept = NULL;
     if (!limit_address_space())
         return;
@@ -111,9 +111,8 @@ static void holes_serve(size_t n)
     give_all(&kept);
 }
 
-static void failures_leave_all_intact(size_t unused)
+TEST_IN_CHILD(failures_leave_all_intact)
 {
-    (void)unused;
     struct link *list = NULL;
     void *p = NEED("malloc", do_malloc(MiB)), *small = NEED("malloc", do_malloc(100));
     pattern_fill(p, MiB, 1);
@@ -150,41 +149,23 @@ static void failures_leave_all_intact(size_t unused)
     do_free(small);
 }
 
-static void in_a_process(void (*test)(size_t), size_t n)
+static void in_a_process(void (*test)(void *), size_t n)
 {
-    int status = -1;
-    pid_t pid = fork();
-    if (pid == 0) {
-        alarm(300);
-        test(n);
-        _exit(!check_all_passed());
-    }
-    if (!CHECK(pid > 0 && waitpid(pid, &status, 0) == pid, "fork: %s", error_name(errno)))
-        return;
-    CHECK(!WIFSIGNALED(status), "process for size %zu: expected its end, found signal %d (%s)", n,
-          WTERMSIG(status), strsignal(WTERMSIG(status)));
-    CHECK(WIFSIGNALED(status) || status == 0, "process for size %zu: its checks failed", n);
+    struct child_end end = child_end(test, (void *)n);
+    CHECK(end.status == 0, "process for size %zu: expected its end with 0, found status %#x, %s", n,
+          (unsigned)end.status, end.said);
 }
 
-static void every_size(void)
+TEST(every_size)
 {
     for (size_t i = 0; i < SIZES; i++)
         in_a_process(one_size_then_others, sizes[i]);
 }
 
-static void holes(void)
+TEST(holes)
 {
     for (size_t i = 0; i < SIZES - 1; i++)
         in_a_process(holes_serve, sizes[i]);
 }
 
-static void failures(void) { in_a_process(failures_leave_all_intact, 0); }
-
-int main(void)
-{
-    check_start("exhaust");
-    RUN(every_size);
-    RUN(holes);
-    RUN(failures);
-    return check_end();
-}
+int main(void) { return tests_main("exhaust"); }

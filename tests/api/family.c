@@ -27,7 +27,7 @@ static void good_block(const char *what, void *p, size_t align, size_t n)
     do_free(p);
 }
 
-static void page_aligned_functions(void)
+TEST(page_aligned_functions)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (size_t n = 1; n < 3 * MiB; n = n * 5 + 3) {
@@ -36,7 +36,7 @@ static void page_aligned_functions(void)
     }
 }
 
-static void reallocarray_is_realloc(void)
+TEST(reallocarray_is_realloc)
 {
     good_block("reallocarray", do_reallocarray(NULL, 10, 30), 16, 300);
 }
@@ -47,7 +47,7 @@ extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_real
 extern void __libc_free(void *), cfree(void *);
 extern int __posix_memalign(void **, size_t, size_t);
 
-static void other_names(void)
+TEST(other_names)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     good_block("__libc_malloc", __libc_malloc(1000), 16, 1000);
@@ -68,7 +68,7 @@ static void other_names(void)
 /* C23: the size is a hint, and a wrong one frees the same block. */
 extern void free_sized(void *, size_t), free_aligned_sized(void *, size_t, size_t);
 
-static void sized_frees(void)
+TEST(sized_frees)
 {
     for (size_t n = 1; n < 5 * MiB; n = n * 3 + 1)
         for (int i = 0; i < 50; i++) {
@@ -84,7 +84,7 @@ static void sized_frees(void)
     CHECK_ERROR("errno after null", errno, 4321);
 }
 
-static void strings(void)
+TEST(strings)
 {
     char *text = NULL;
     good_block("strdup", strdup("some text"), 16, 10);
@@ -96,7 +96,7 @@ static void strings(void)
     good_block("realpath", realpath("/", NULL), 16, 2);
 }
 
-static void streams(void)
+TEST(streams)
 {
     char *text = NULL;
     size_t size = 0;
@@ -119,14 +119,4 @@ static void streams(void)
     good_block("getline", text, 16, size);
 }
 
-int main(void)
-{
-    check_start("family");
-    RUN(reallocarray_is_realloc);
-    RUN(other_names);
-    RUN(sized_frees);
-    RUN(strings);
-    RUN(streams);
-    RUN(page_aligned_functions);
-    return check_end();
-}
+int main(void) { return tests_main("family"); }

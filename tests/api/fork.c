@@ -3,51 +3,9 @@
  * 42). Forks under load are in ../stress/stress_fork.c. */
 #include "check.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static const char *volatile activity = "start";
-
-/* A hang is the usual failure here. */
-static void on_alarm(int number)
-{
-    static const char text[] = "fork.c: expected an end, found a hang in: ";
-    (void)number;
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0 ||
-        write(STDERR_FILENO, activity, strlen(activity)) < 0 || write(STDERR_FILENO, "\n", 1) < 0)
-        _exit(99);
-    _exit(1);
-}
-
-static void give_up_after(unsigned seconds)
-{
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_alarm;
-    sigaction(SIGALRM, &action, NULL);
-    alarm(seconds);
-}
-
-/* All sizes, so that each kind of block and of lock is met. */
-static void use_the_heap(unsigned number)
-{
-    enum { N = 60 };
-    unsigned char *blocks[N];
-    size_t n = 1;
-    for (unsigned i = 0; i < N; i++, n = n < 6 * MiB ? n + n / 2 + 1 : 1) {
-        blocks[i] = NEED("malloc", do_malloc(n));
-        blocks[i][0] = blocks[i][n - 1] = (unsigned char)(i + number);
-    }
-    n = 1;
-    for (unsigned i = 0; i < N; i++, n = n < 6 * MiB ? n + n / 2 + 1 : 1) {
-        CHECK(blocks[i][0] == (unsigned char)(i + number), "block of %zu bytes changed", n);
-        do_free(blocks[i]);
-    }
-}
 
 /* ---- handlers ---- */
 
@@ -59,7 +17,6 @@ static void handler_before(void)
 {
     if (!handlers_allocate)
         return;
-    activity = "a handler before fork";
     made_before_fork = NEED("malloc in a handler", do_malloc(100));
     use_the_heap(1);
     handler_calls++;
@@ -69,7 +26,6 @@ static void handler_after(void)
 {
     if (!handlers_allocate)
         return;
-    activity = "a handler after fork";
     do_free(made_before_fork);
     use_the_heap(2);
     handler_calls++;
@@ -85,24 +41,6 @@ static void register_handlers(void)
 __attribute__((constructor(101))) static void before_all(void) { register_handlers(); }
 
 /* ---- children ---- */
-
-/* The child's part is over when f returns; its checks decide how it ends. */
-static void in_child(void (*f)(void))
-{
-    int status = -1;
-    activity = "fork";
-    pid_t pid = fork();
-    if (pid == 0) {
-        activity = "the child";
-        give_up_after(120);
-        f();
-        _exit(!check_all_passed());
-    }
-    activity = "the parent's wait";
-    if (CHECK(pid > 0 && waitpid(pid, &status, 0) == pid, "fork: %s", error_name(errno)))
-        CHECK(status == 0, "status of the child: expected 0, found %#x", (unsigned)status);
-    activity = "the parent";
-}
 
 enum { LEFT = 3000 };
 static void *left[LEFT];
@@ -127,7 +65,7 @@ static void free_left(void)
     use_the_heap(3);
 }
 
-static void child_frees_what_the_parent_made(void)
+TEST(child_frees_what_the_parent_made)
 {
     make_left(NULL);
     for (int i = 0; i < 20; i++)
@@ -144,7 +82,7 @@ static void child_forks(void)
     use_the_heap(6);
 }
 
-static void children_of_children(void)
+TEST(children_of_children)
 {
     for (int i = 0; i < 10; i++)
         in_child(child_forks);
@@ -189,24 +127,15 @@ static void *work_in_thread(void *unused)
 
 static void child_frees_and_starts_threads(void)
 {
-    pthread_t threads[4];
     free_left();
-    if (UNDER_EMULATOR)
-        return;
-    for (int i = 0; i < 4; i++)
-        if (pthread_create(&threads[i], NULL, work_in_thread, NULL) != 0)
-            CHECK(false, "pthread_create in the child failed");
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    if (!UNDER_EMULATOR)
+        in_threads(4, work_in_thread);
 }
 
-static void fork_beside_a_sleeping_thread(void)
+TEST(fork_beside_a_sleeping_thread)
 {
-    pthread_t thread;
     stage = WORKING;
-    int error = pthread_create(&thread, NULL, make_and_wait, NULL);
-    if (!CHECK(error == 0, "pthread_create: %s", error_name(error)))
-        return;
+    pthread_t thread = started(make_and_wait, NULL);
     wait_for_stage(READY);
     for (int i = 0; i < 20; i++)
         in_child(child_frees_and_starts_threads);
@@ -221,17 +150,13 @@ static void *fork_here(void *unused)
     return unused;
 }
 
-static void fork_from_another_thread(void)
+TEST(fork_from_another_thread)
 {
-    for (int i = 0; i < 10; i++) {
-        pthread_t thread;
-        int error = pthread_create(&thread, NULL, fork_here, NULL);
-        if (CHECK(error == 0, "pthread_create: %s", error_name(error)))
-            pthread_join(thread, NULL);
-    }
+    for (int i = 0; i < 10; i++)
+        in_thread(fork_here, NULL);
 }
 
-static void spawn_runs_no_handlers(void)
+TEST(spawn_runs_no_handlers)
 {
     extern char **environ;
     char *const arguments[] = {"fork", "--nothing", NULL};
@@ -260,27 +185,23 @@ static void *hold_a_cache(void *unused)
 
 /* Its first call of malloc is in a handler, inside the allocator's own, and no cache lies unused:
  * the new one is held like all others until the fork is over. */
-static void fork_from_a_thread_without_a_cache(void)
+TEST(fork_from_a_thread_without_a_cache)
 {
     enum { HOLDERS = 8 };
     pthread_t holders[HOLDERS];
     pthread_barrier_init(&all_there, NULL, HOLDERS + 1);
-    for (int i = 0; i < HOLDERS; i++)
-        if (pthread_create(&holders[i], NULL, hold_a_cache, NULL) != 0)
-            NEED("a thread", NULL);
+    threads_start(holders, HOLDERS, hold_a_cache);
     pthread_barrier_wait(&all_there);
     handlers_allocate = true;
-    pthread_t thread;
-    if (CHECK(pthread_create(&thread, NULL, fork_here, NULL) == 0, "pthread_create failed"))
-        pthread_join(thread, NULL);
+    in_thread(fork_here, NULL);
     handlers_allocate = false;
     pthread_barrier_wait(&all_there);
-    for (int i = 0; i < HOLDERS; i++)
-        pthread_join(holders[i], NULL);
+    threads_join(holders, HOLDERS);
 }
 
-static void handlers_that_allocate(void)
+TEST(handlers_that_allocate)
 {
+    handler_calls = 0;
     handlers_allocate = true;
     for (int i = 0; i < 10; i++)
         in_child(child_works);
@@ -294,14 +215,5 @@ int main(int argc, char **argv)
     (void)argv;
     if (argc > 1)
         return 0;
-    check_start("fork");
-    give_up_after(120);
-    RUN(child_frees_what_the_parent_made);
-    RUN(children_of_children);
-    RUN(fork_beside_a_sleeping_thread);
-    RUN(fork_from_another_thread);
-    RUN(spawn_runs_no_handlers);
-    RUN(handlers_that_allocate);
-    RUN(fork_from_a_thread_without_a_cache);
-    return check_end();
+    return tests_main("fork");
 }

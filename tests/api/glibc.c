@@ -1,10 +1,9 @@
 /* glibc's extensions: their results describe this program's blocks. */
 #include "check.h"
+#include "stats.h"
 
 #include <fcntl.h>
-#include <hakmem/hakmem.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -37,7 +36,7 @@ static void adds_up(const info2 *i)
           i->fordblks, i->keepcost);
 }
 
-static void used_follows_blocks(void)
+TEST(used_follows_blocks)
 {
     static const size_t sizes[] = {1, 24, 100, 999, 5000, 32768, 100000, 1000000};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
@@ -60,7 +59,7 @@ static void used_follows_blocks(void)
     }
 }
 
-static void mapped_blocks_are_counted_apart(void)
+TEST(mapped_blocks_are_counted_apart)
 {
     info2 before = do_mallinfo2();
     void *p = NEED("malloc", do_malloc(10 * MiB));
@@ -75,7 +74,7 @@ static void mapped_blocks_are_counted_apart(void)
 
 /* On a slow machine free memory of others goes back meanwhile, and is counted no more: so it does
  * before. */
-static void free_blocks_are_counted(void)
+TEST(free_blocks_are_counted)
 {
     enum { N = 5000 };
     static void *blocks[N];
@@ -95,7 +94,7 @@ static void free_blocks_are_counted(void)
 }
 
 /* 3 GiB of addresses, never touched. */
-static void old_mallinfo_is_clamped(void)
+TEST(old_mallinfo_is_clamped)
 {
     info small = do_mallinfo();
     info2 exact = do_mallinfo2();
@@ -134,7 +133,7 @@ static void touch_and_free(size_t count, size_t n)
         do_free(blocks[i]);
 }
 
-static void trim_gives_memory_back(void)
+TEST(trim_gives_memory_back)
 {
     static const size_t sizes[] = {256, 4096, 200000, 5000000};
     do_mallopt(M_TRIM_THRESHOLD, -1); /* what is free stays until it is asked for */
@@ -155,7 +154,7 @@ static void trim_gives_memory_back(void)
     }
 }
 
-static void trim_leaves_the_pad(void)
+TEST(trim_leaves_the_pad)
 {
     do_malloc_trim(0);
     do_mallopt(M_TRIM_THRESHOLD, -1);
@@ -169,13 +168,6 @@ static void trim_leaves_the_pad(void)
 }
 
 /* ---- malloc_stats, malloc_info ---- */
-
-static struct hakmem_stats stats_now(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats;
-}
 
 /* The most huge blocks that were there at once, and their bytes. */
 struct most {
@@ -243,7 +235,7 @@ static struct most most_printed(void)
     return most;
 }
 
-static void stats_are_printed(void)
+TEST(stats_are_printed)
 {
     char text[4096];
     struct most most = most_printed();
@@ -255,7 +247,8 @@ static void stats_are_printed(void)
     CHECK_SIZE("uordblks after malloc_stats", after.uordblks, before.uordblks);
 }
 
-static void most_mapped_is_printed(void)
+/* Before others have more. */
+TEST_FIRST(most_mapped_is_printed)
 {
     enum { BLOCKS = 20 };
     void *blocks[BLOCKS];
@@ -274,7 +267,7 @@ static void most_mapped_is_printed(void)
     do_malloc_trim(0);
 }
 
-static void info_refuses_options(void)
+TEST(info_refuses_options)
 {
     char *text = NULL;
     size_t size = 0;
@@ -301,7 +294,7 @@ static void set_trim_threshold(int value)
 /* How far a threshold may be passed between two looks. */
 #define BEYOND (MiB + 64 * KiB)
 
-static void trim_threshold(void)
+TEST(trim_threshold)
 {
     do_malloc_trim(0);
     set_trim_threshold(-1);
@@ -320,7 +313,7 @@ static void trim_threshold(void)
 }
 
 /* Once nothing was to go back, later thresholds hold all the same: so much stays. */
-static void trim_threshold_again(void)
+TEST(trim_threshold_again)
 {
     for (int value = 0; value <= 1 << 30; value = value * 2 + (1 << 20)) {
         do_malloc_trim(0);
@@ -342,7 +335,7 @@ static void trim_threshold_again(void)
     set_trim_threshold(32 << 20);
 }
 
-static void parameters(void)
+TEST(parameters)
 {
     static const struct {
         const char *name;
@@ -399,18 +392,5 @@ int main(int count, char **arguments)
 {
     if (count > 1 && strcmp(arguments[1], "print-info") == 0)
         return print_info();
-    check_start("glibc");
-    RUN(most_mapped_is_printed); /* before others have more */
-    RUN(used_follows_blocks);
-    RUN(mapped_blocks_are_counted_apart);
-    RUN(free_blocks_are_counted);
-    RUN(old_mallinfo_is_clamped);
-    RUN(trim_gives_memory_back);
-    RUN(trim_leaves_the_pad);
-    RUN(stats_are_printed);
-    RUN(info_refuses_options);
-    RUN(trim_threshold);
-    RUN(trim_threshold_again);
-    RUN(parameters);
-    return check_end();
+    return tests_main("glibc");
 }

@@ -3,10 +3,8 @@
 #include "check.h"
 
 #include <hakmem/hakmem.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,7 +36,7 @@ static unsigned char *guarded_malloc(size_t n)
     return NEED("malloc", do_malloc(n));
 }
 
-static void content_stays(void)
+TEST(content_stays)
 {
     static unsigned char *blocks[64];
     for (size_t i = 0; i < 64; i++) {
@@ -52,7 +50,7 @@ static void content_stays(void)
     }
 }
 
-static void up_to_a_page(void)
+TEST(up_to_a_page)
 {
     static const size_t sizes[] = {1, 15, 17, 33, 1001, 4001, 4095};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -65,7 +63,7 @@ static void up_to_a_page(void)
 }
 
 /* A block of no bytes has as many as it says. */
-static void malloc_of_no_bytes(void)
+TEST(malloc_of_no_bytes)
 {
     size_t found = 0;
     for (size_t i = 0; i < 100000 && found < 20; i++) {
@@ -79,7 +77,7 @@ static void malloc_of_no_bytes(void)
     }
 }
 
-static void calloc_is_zero(void)
+TEST(calloc_is_zero)
 {
     size_t found = 0;
     for (size_t i = 0; i < TRIES && found < 20; i++) {
@@ -96,7 +94,7 @@ static void calloc_is_zero(void)
     CHECK_SIZE("guarded blocks of calloc", found, 20);
 }
 
-static void realloc_keeps_content(void)
+TEST(realloc_keeps_content)
 {
     static const size_t sizes[] = {1, 50, 51, 53, 3000, 100000, 3000000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -111,7 +109,7 @@ static void realloc_keeps_content(void)
 
 /* As many as there are places; after that malloc goes on, and when they are free again so do
  * guarded blocks. */
-static void places_fill_up_and_empty(void)
+TEST(places_fill_up_and_empty)
 {
     static unsigned char *blocks[PLACES / 2];
     for (unsigned round = 0; round < 2; round++) {
@@ -122,7 +120,7 @@ static void places_fill_up_and_empty(void)
     }
 }
 
-static void memory_goes_back(void)
+TEST(memory_goes_back)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     unsigned char *p = guarded_malloc(101);
@@ -140,14 +138,12 @@ static void *free_it(void *p)
     return NULL;
 }
 
-static void other_threads_free(void)
+TEST(other_threads_free)
 {
     for (unsigned i = 0; i < 10; i++) {
         unsigned char *p = guarded_malloc(201);
         pattern_fill(p, 201, 5);
-        pthread_t thread;
-        CHECK_ERROR("pthread_create", pthread_create(&thread, NULL, free_it, p), 0);
-        pthread_join(thread, NULL);
+        in_thread(free_it, p);
     }
 }
 
@@ -166,36 +162,29 @@ static void *churn(void *number)
     return NULL;
 }
 
-static void threads_hand_them_on(void)
+TEST(threads_hand_them_on) { in_threads(4, churn); }
+
+static unsigned char *of_parent;
+
+static void free_and_take(void)
 {
-    pthread_t threads[4];
-    for (uintptr_t i = 0; i < 4; i++)
-        CHECK_ERROR("pthread_create", pthread_create(&threads[i], NULL, churn, (void *)i), 0);
-    for (unsigned i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    CHECK_PATTERN(of_parent, 301, 7);
+    do_free(of_parent);
+    do_free(guarded_malloc(301));
 }
 
-static void a_child_has_its_own(void)
+TEST(a_child_has_its_own)
 {
     for (unsigned i = 0; i < 10; i++) {
-        unsigned char *p = guarded_malloc(301);
-        pattern_fill(p, 301, 7);
-        pid_t child = fork();
-        if (child == 0) {
-            CHECK_PATTERN(p, 301, 7);
-            do_free(p);
-            do_free(guarded_malloc(301));
-            _exit(check_all_passed() ? 0 : 1);
-        }
-        int status = -1;
-        waitpid(child, &status, 0);
-        CHECK_SIZE("the child's exit status", (size_t)status, 0);
-        CHECK_PATTERN(p, 301, 7);
-        do_free(p);
+        of_parent = guarded_malloc(301);
+        pattern_fill(of_parent, 301, 7);
+        in_child(free_and_take);
+        CHECK_PATTERN(of_parent, 301, 7);
+        do_free(of_parent);
     }
 }
 
-static void switched_while_it_runs(void)
+TEST(switched_while_it_runs)
 {
     unsigned char *p = guarded_malloc(401);
     CHECK_ERROR("off", hakmem_option_set("guards_a_second", 0), 0);
@@ -213,7 +202,7 @@ static void switched_while_it_runs(void)
     do_free(guarded_malloc(401));
 }
 
-static void the_heap_is_sound(void)
+TEST(the_heap_is_sound)
 {
     struct hakmem_stats stats = {0};
     unsigned char *p = guarded_malloc(501);
@@ -222,20 +211,4 @@ static void the_heap_is_sound(void)
     do_free(p);
 }
 
-int main(void)
-{
-    check_start("guarded");
-    RUN(content_stays);
-    RUN(up_to_a_page);
-    RUN(malloc_of_no_bytes);
-    RUN(calloc_is_zero);
-    RUN(realloc_keeps_content);
-    RUN(places_fill_up_and_empty);
-    RUN(memory_goes_back);
-    RUN(other_threads_free);
-    RUN(threads_hand_them_on);
-    RUN(a_child_has_its_own);
-    RUN(switched_while_it_runs);
-    RUN(the_heap_is_sound);
-    return check_end();
-}
+int main(void) { return tests_main("guarded"); }

@@ -1,17 +1,7 @@
 /* The options soft_limit_bytes and hard_limit_bytes, set while the program runs, and
  * hakmem_on_soft_limit. */
 #include "check.h"
-
-#include <hakmem/hakmem.h>
-
-#include <pthread.h>
-
-static struct hakmem_stats stats_now(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats;
-}
+#include "stats.h"
 
 static size_t held(void) { return stats_now().held; }
 
@@ -55,7 +45,7 @@ static void heap_is_sound(void) { CHECK_SIZE("breaches", (size_t)hakmem_check(),
 
 #define ROOM (48 * MiB)
 
-static void a_hard_limit_is_not_passed(void)
+TEST(a_hard_limit_is_not_passed)
 {
     static const size_t sizes[] = {48, 3000, 30000, 100000, 700000, 3 * MiB, 5 * MiB};
     hakmem_purge();
@@ -76,7 +66,7 @@ static void a_hard_limit_is_not_passed(void)
     do_free(NEED("a block above the former limit", do_malloc(2 * ROOM)));
 }
 
-static void what_is_kept_goes_back_for_other_sizes(void)
+TEST(what_is_kept_goes_back_for_other_sizes)
 {
     hakmem_purge();
     set("hard_limit_bytes", held() + ROOM);
@@ -90,7 +80,7 @@ static void what_is_kept_goes_back_for_other_sizes(void)
     set("hard_limit_bytes", 0);
 }
 
-static void realloc_leaves_the_block(void)
+TEST(realloc_leaves_the_block)
 {
     hakmem_purge();
     set("hard_limit_bytes", held() + ROOM);
@@ -128,21 +118,19 @@ static void *fill_and_empty(void *number)
     return NULL;
 }
 
-static void threads_share_a_hard_limit(void)
+TEST(threads_share_a_hard_limit)
 {
     hakmem_purge();
     size_t limit = held() + ROOM;
     size_t most = 0;
     pthread_t threads[THREADS];
     set("hard_limit_bytes", limit);
-    for (uintptr_t i = 0; i < THREADS; i++)
-        CHECK_ERROR("a thread", pthread_create(&threads[i], NULL, fill_and_empty, (void *)i), 0);
+    threads_start(threads, THREADS, fill_and_empty);
     for (unsigned look = 0; look < 100; look++) {
         size_t now = held();
         most = now > most ? now : most;
     }
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, THREADS);
     CHECK(most <= limit, "held by all threads: expected at most %zu, found %zu", limit, most);
     CHECK(failed > 0, "fills that came to the limit: expected some, found %zu", failed);
     heap_is_sound();
@@ -164,7 +152,7 @@ static void when_called(void *argument)
     __atomic_fetch_add(&calls, 1, __ATOMIC_RELAXED);
 }
 
-static void the_callback_comes_once_for_each_crossing(void)
+TEST(the_callback_comes_once_for_each_crossing)
 {
     struct block *below = NULL;
     struct block *above = NULL;
@@ -194,7 +182,7 @@ static void the_callback_comes_once_for_each_crossing(void)
     heap_is_sound();
 }
 
-static void what_is_kept_counts_for_nothing(void)
+TEST(what_is_kept_counts_for_nothing)
 {
     hakmem_purge();
     calls = 0;
@@ -213,7 +201,7 @@ static void what_is_kept_counts_for_nothing(void)
     hakmem_on_soft_limit(NULL, NULL);
 }
 
-static void under_a_limit_little_is_kept(void)
+TEST(under_a_limit_little_is_kept)
 {
     struct block *list = NULL;
     static const size_t sizes[] = {500, 20000, 500000, 4 * MiB};
@@ -232,15 +220,4 @@ static void under_a_limit_little_is_kept(void)
     set("soft_limit_bytes", 0);
 }
 
-int main(void)
-{
-    check_start("heap_limits");
-    RUN(a_hard_limit_is_not_passed);
-    RUN(what_is_kept_goes_back_for_other_sizes);
-    RUN(realloc_leaves_the_block);
-    RUN(threads_share_a_hard_limit);
-    RUN(the_callback_comes_once_for_each_crossing);
-    RUN(what_is_kept_counts_for_nothing);
-    RUN(under_a_limit_little_is_kept);
-    return check_end();
-}
+int main(void) { return tests_main("heap_limits"); }

@@ -98,7 +98,7 @@ void expect_replaced(size_t expected)
     calls = 0;
 }
 
-void hot_and_cold()
+TEST(hot_and_cold)
 {
     for (size_t n : sizes)
         for (__hot_cold_t hint : hints) {
@@ -129,7 +129,7 @@ void hot_and_cold()
         }
 }
 
-void with_the_size()
+TEST(with_the_size)
 {
     for (size_t n : sizes) {
         const align_val_t align{128};
@@ -184,7 +184,7 @@ void token_forms(Plain plain, Nothrow without, Aligned aligned, AlignedNothrow a
     CHECK_SIZE("bad_alloc thrown", size_t(thrown), 2);
 }
 
-void with_a_token()
+TEST(with_a_token)
 {
     token_forms(
         [](size_t n) { return __alloc_token__Znwm(n, 5); },
@@ -212,7 +212,7 @@ void handler()
         std::set_new_handler(nullptr);
 }
 
-void the_handler_is_called()
+TEST(the_handler_is_called)
 {
     handled = 0;
     std::set_new_handler(handler);
@@ -232,7 +232,7 @@ void the_handler_is_called()
     std::set_new_handler(nullptr);
 }
 
-void a_profile_has_the_tokens()
+TEST(a_profile_has_the_tokens)
 {
     if (replaced)
         return;
@@ -262,7 +262,7 @@ void a_profile_has_the_tokens()
               "a site of token %s: found none", name);
 }
 
-void it_serves_while_a_profile_is_on()
+TEST(it_serves_while_a_profile_is_on)
 {
     CHECK_ERROR("start", hakmem_profile_start(), 0);
     hot_and_cold();
@@ -275,14 +275,4 @@ void it_serves_while_a_profile_is_on()
 
 } // namespace
 
-int main()
-{
-    check_start("hints");
-    RUN(hot_and_cold);
-    RUN(with_the_size);
-    RUN(with_a_token);
-    RUN(the_handler_is_called);
-    RUN(a_profile_has_the_tokens);
-    RUN(it_serves_while_a_profile_is_on);
-    return check_end();
-}
+int main() { return tests_main("hints"); }

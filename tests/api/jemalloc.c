@@ -82,7 +82,7 @@ static void a_block(size_t n, int flags)
     }
 }
 
-static void blocks_have_what_flags_say(void)
+TEST(blocks_have_what_flags_say)
 {
     unsigned way = 0;
     for (size_t i = 0; i < SIZES; i++)
@@ -92,7 +92,7 @@ static void blocks_have_what_flags_say(void)
                     a_block(sizes[i] + way++ % 4, kinds[k] | aligns[a] | zero);
 }
 
-static void each_may_free_the_others(void)
+TEST(each_may_free_the_others)
 {
     for (size_t i = 0; i < SIZES; i++)
         for (size_t k = 0; k < KINDS; k++) {
@@ -122,7 +122,7 @@ static void resized(size_t from, size_t to, int flags)
     sdallocx(p, to, flags);
 }
 
-static void rallocx_preserves_and_aligns(void)
+TEST(rallocx_preserves_and_aligns)
 {
     static const int to[] = {0, LG_ALIGN(6), LG_ALIGN(13)};
     for (size_t i = 0; i < SIZES; i++)
@@ -134,7 +134,7 @@ static void rallocx_preserves_and_aligns(void)
             }
 }
 
-static void too_much_is_refused(void)
+TEST(too_much_is_refused)
 {
     volatile size_t n = SIZE_MAX / 2; /* unknown to the compiler */
     CHECK_NULL("mallocx", mallocx(n, 0));
@@ -185,7 +185,7 @@ static void begin_epoch(void)
     CHECK_ERROR("epoch", mallctl("epoch", &epoch, &bytes, &epoch, sizeof epoch), 0);
 }
 
-static void figures_are_the_heap_s(void)
+TEST(figures_are_the_heap_s)
 {
     enum { COUNT = 1000, SIZE = 5000 };
     static void *blocks[COUNT];
@@ -218,7 +218,7 @@ static void figures_are_the_heap_s(void)
 }
 
 /* As redis 8 adds up what moving blocks could give back. */
-static void classes_are_counted(void)
+TEST(classes_are_counted)
 {
     enum { COUNT = 3000 };
     static void *blocks[COUNT];
@@ -251,7 +251,7 @@ static void classes_are_counted(void)
         do_free(blocks[i]);
 }
 
-static void what_is_unknown_is_not_there(void)
+TEST(what_is_unknown_is_not_there)
 {
     static const char *const names[] = {"",
                                         ".",
@@ -293,7 +293,7 @@ static void what_is_unknown_is_not_there(void)
     CHECK_ERROR("by a wrong one", mallctlbymib(mib, 2, &value, &bytes, NULL, 0), ENOENT);
 }
 
-static void wrong_uses_are_refused(void)
+TEST(wrong_uses_are_refused)
 {
     uint64_t value = 1;
     size_t bytes = 4;
@@ -310,7 +310,7 @@ static void wrong_uses_are_refused(void)
     CHECK_ERROR("nothing new", mallctl("epoch", NULL, NULL, NULL, 8), EINVAL);
 }
 
-static void settings(void)
+TEST(settings)
 {
     const char *version = NULL;
     size_t bytes = sizeof version;
@@ -348,7 +348,7 @@ static void settings(void)
     CHECK_ERROR("purge of all, as it was", order("arena.1.purge"), 0); /* redis' MEMORY PURGE */
 }
 
-static void arenas_are_accepted(void)
+TEST(arenas_are_accepted)
 {
     unsigned arena = 0;
     size_t bytes = sizeof arena;
@@ -372,7 +372,7 @@ static void arenas_are_accepted(void)
     dallocx(p, 0);
 }
 
-static void profiles(void)
+TEST(profiles)
 {
     char folder[] = "/tmp/hakmem-jemalloc-XXXXXX", path[64];
     const char *name = path;
@@ -409,7 +409,7 @@ static void *ask_and_order(void *unused)
     return unused;
 }
 
-static void threads_and_children_may_ask(void)
+TEST(threads_and_children_may_ask)
 {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
@@ -438,7 +438,7 @@ static void collect(void *to, const char *words)
     strncat(printed, words, sizeof printed - strlen(printed) - 1);
 }
 
-static void what_is_printed(void)
+TEST(what_is_printed)
 {
     size_t allocated;
     void *small = NEED("malloc", do_malloc(16));
@@ -461,15 +461,13 @@ static void what_is_printed(void)
 
 /* ---- misuse ---- */
 
-static void *volatile block;
-
-static void twice(void) { dallocx(block, 0), dallocx(block, 0); }
-static void twice_past(void) { dallocx(block, CACHE_NONE), dallocx(block, CACHE_NONE); }
-static void inside(void) { dallocx((char *)block + 16, 0); }
-static void foreign(void) { sdallocx((void *)&block, 8, 0); }
-static void resize_of_freed(void) { dallocx(block, CACHE_NONE), block = rallocx(block, 500, 0); }
-static void size_of_inside(void) { block = (void *)sallocx((char *)block + 16, 0); }
-static void wrong_size(void) { sdallocx(block, 1000, 0); }
+static void twice(void *p) { dallocx(p, 0), dallocx(p, 0); }
+static void twice_past(void *p) { dallocx(p, CACHE_NONE), dallocx(p, CACHE_NONE); }
+static void inside(void *p) { dallocx((char *)p + 16, 0); }
+static void foreign(void *unused) { sdallocx((void *)&unused, 8, 0); }
+static void resize_of_freed(void *p) { dallocx(p, CACHE_NONE), do_free(rallocx(p, 500, 0)); }
+static void size_of_inside(void *p) { do_free(do_malloc(sallocx((char *)p + 16, 0))); }
+static void wrong_size(void *p) { sdallocx(p, 1000, 0); }
 
 static bool sizes_checked(void)
 {
@@ -479,61 +477,18 @@ static bool sizes_checked(void)
     return on == 1 || (on == HAKMEM_AUTO && preset == 1);
 }
 
-/* Ends by SIGABRT after a report. */
-static void ends(const char *name, void (*wrong)(void))
+TEST(wrong_calls_are_reported)
 {
-    int out[2];
-    char report[4096];
-    if (pipe(out) != 0)
-        return;
-    block = NEED("mallocx", mallocx(100, 0));
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(out[1], STDERR_FILENO);
-        wrong();
-        _exit(0);
-    }
-    close(out[1]);
-    ssize_t n = read(out[0], report, sizeof report - 1);
-    report[n > 0 ? n : 0] = '\0';
-    int status = 0;
-    waitpid(child, &status, 0);
-    close(out[0]);
-    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "%s ends with %d", name, status);
-    CHECK(strncmp(report, "hakmem: ", 8) == 0, "%s: %s", name, report);
+    void *block = NEED("mallocx", mallocx(100, 0));
+    CHECK_ABORTS(twice, block, "");
+    CHECK_ABORTS(twice_past, block, "");
+    CHECK_ABORTS(inside, block, "");
+    CHECK_ABORTS(foreign, block, "");
+    CHECK_ABORTS(resize_of_freed, block, "");
+    CHECK_ABORTS(size_of_inside, block, "");
+    if (sizes_checked())
+        CHECK_ABORTS(wrong_size, block, "");
     dallocx(block, 0);
 }
 
-static void wrong_calls_are_reported(void)
-{
-    ends("twice", twice);
-    ends("twice, past the cache", twice_past);
-    ends("inside", inside);
-    ends("foreign", foreign);
-    ends("resize of a freed block", resize_of_freed);
-    ends("size of an inner address", size_of_inside);
-    if (sizes_checked())
-        ends("wrong size", wrong_size);
-}
-
-int main(void)
-{
-    check_start("jemalloc");
-    if (check_any_malloc())
-        return check_end();
-    RUN(settings);
-    RUN(arenas_are_accepted);
-    RUN(blocks_have_what_flags_say);
-    RUN(each_may_free_the_others);
-    RUN(rallocx_preserves_and_aligns);
-    RUN(too_much_is_refused);
-    RUN(figures_are_the_heap_s);
-    RUN(classes_are_counted);
-    RUN(what_is_unknown_is_not_there);
-    RUN(wrong_uses_are_refused);
-    RUN(profiles);
-    RUN(threads_and_children_may_ask);
-    RUN(what_is_printed);
-    RUN(wrong_calls_are_reported);
-    return check_end();
-}
+int main(void) { return check_any_malloc() ? 0 : tests_main("jemalloc"); }

@@ -3,7 +3,6 @@
  * (traps 21, 30, 31, 34, 37). */
 #include "check.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -50,7 +49,7 @@ __attribute__((destructor(101))) static void at_the_very_end(void)
         _exit(1);
 }
 
-static void blocks_from_before_main(void)
+TEST(blocks_from_before_main)
 {
     for (unsigned i = 32; i < 63; i++) {
         CHECK_PATTERN(made_early[i], i * i * 40, i);
@@ -58,15 +57,6 @@ static void blocks_from_before_main(void)
         CHECK_PATTERN(made_early[i], i * i * 40, i);
         do_free(made_early[i]);
     }
-}
-
-/* Runs f(argument) in a thread of its own, to its end. */
-static void in_thread(void *(*f)(void *), void *argument)
-{
-    pthread_t thread;
-    int error = pthread_create(&thread, NULL, f, argument);
-    if (CHECK(error == 0, "pthread_create: %s", error_name(error)))
-        pthread_join(thread, NULL);
 }
 
 static void *only_free(void *block)
@@ -89,7 +79,7 @@ static void *only_usable_size(void *block)
     return NULL;
 }
 
-static void first_call_of_a_thread(void)
+TEST(first_call_of_a_thread)
 {
     static const size_t sizes[] = {1, 64, 5000, 32768, 200000, 5000000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -124,7 +114,7 @@ static void *free_and_end(void *unused)
     return unused;
 }
 
-static void blocks_outlive_their_thread(void)
+TEST(blocks_outlive_their_thread)
 {
     for (int i = 0; i < 20; i++) {
         in_thread(make_and_end, NULL);
@@ -151,12 +141,9 @@ static void *take_and_free(void *unused)
     return unused;
 }
 
-static void stream_from_thread_to_thread(void)
+TEST(stream_from_thread_to_thread)
 {
-    pthread_t thread;
-    int error = pthread_create(&thread, NULL, take_and_free, NULL);
-    if (!CHECK(error == 0, "pthread_create: %s", error_name(error)))
-        return;
+    pthread_t thread = started(take_and_free, NULL);
     for (unsigned i = 0; i < PASSED; i++) {
         void *p = NEED("malloc", do_malloc(i % 300 + 1));
         pattern_fill(p, i % 300 + 1, i);
@@ -170,10 +157,7 @@ static void stream_from_thread_to_thread(void)
 int main(void)
 {
     check_start("life");
-    RUN(blocks_from_before_main);
-    RUN(first_call_of_a_thread);
-    RUN(blocks_outlive_their_thread);
-    RUN(stream_from_thread_to_thread);
+    tests_run();
     for (unsigned i = 0; i < 64; i++) {
         made_in_main[i] = NEED("malloc", do_malloc(i * 3000));
         pattern_fill(made_in_main[i], i * 3000, i);

@@ -30,7 +30,7 @@ static void no_block(const char *what, size_t n, void *p)
           ENOMEM, error, error_name(error));
 }
 
-static void malloc_of_too_much(void)
+TEST(malloc_of_too_much)
 {
     for (size_t i = 0; i < TOO_LARGE; i++) {
         errno = 0;
@@ -38,7 +38,7 @@ static void malloc_of_too_much(void)
     }
 }
 
-static void calloc_of_too_much(void)
+TEST(calloc_of_too_much)
 {
     for (size_t i = 0; i < TOO_LARGE; i++) {
         errno = 0;
@@ -53,7 +53,7 @@ static void calloc_of_too_much(void)
 }
 
 /* Products that wrap to something small. */
-static void calloc_overflow(void)
+TEST(calloc_overflow)
 {
     static const size_t products[][2] = {
         {(size_t)1 << 32, (size_t)1 << 32},
@@ -72,7 +72,7 @@ static void calloc_overflow(void)
     }
 }
 
-static void realloc_of_too_much_leaves_the_block(void)
+TEST(realloc_of_too_much_leaves_the_block)
 {
     static const size_t sizes[] = {1, 64, 1000, 32768, 100000, 1048576, 5000000};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -95,7 +95,7 @@ static void realloc_of_too_much_leaves_the_block(void)
     }
 }
 
-static void aligned_of_too_much(void)
+TEST(aligned_of_too_much)
 {
     static const size_t alignments[] = {8, 16, 64, 4096, 65536, 4 * MiB, (size_t)1 << 40};
     void *const untouched = &errno;
@@ -117,7 +117,7 @@ static void aligned_of_too_much(void)
     }
 }
 
-static void alignments_of_too_much(void)
+TEST(alignments_of_too_much)
 {
     for (size_t align = (size_t)1 << 57; align != 0; align <<= 1) {
         void *const untouched = &errno;
@@ -140,7 +140,7 @@ static void alignments_of_too_much(void)
 #ifndef STRESS_HAKMEM_NAMES
 static void *(*volatile do_reallocarray)(void *, size_t, size_t) = reallocarray;
 
-static void reallocarray_overflow_leaves_the_block(void)
+TEST(reallocarray_overflow_leaves_the_block)
 {
     void *p = NEED("malloc", do_malloc(100));
     pattern_fill(p, 100, 1);
@@ -154,17 +154,4 @@ static void reallocarray_overflow_leaves_the_block(void)
 }
 #endif
 
-int main(void)
-{
-    check_start("limits");
-    RUN(malloc_of_too_much);
-    RUN(calloc_of_too_much);
-    RUN(calloc_overflow);
-    RUN(realloc_of_too_much_leaves_the_block);
-    RUN(aligned_of_too_much);
-    RUN(alignments_of_too_much);
-#ifndef STRESS_HAKMEM_NAMES
-    RUN(reallocarray_overflow_leaves_the_block);
-#endif
-    return check_end();
-}
+int main(void) { return tests_main("limits"); }

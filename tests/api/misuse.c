@@ -1,14 +1,12 @@
 /* Wrong calls with pointers. Each case runs in a child, which must end by SIGABRT after one report
- * on standard error: lines that begin with "hakmem: ", the first of which has the address.
- * ../misuse tests what a report says. Cases "with others between" free so many blocks after the
- * wrong call that errors that are found late are found, too. */
+ * on standard error whose first line has the address. ../misuse tests what a report says. Cases
+ * "with others between" free so many blocks after the wrong call that errors that are found late
+ * are found, too. */
 #include "check.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +20,12 @@ static void wrong_free(void *p)
 {
     *culprit = p;
     do_free(p);
+}
+
+static void wrong_realloc(void *p, size_t n)
+{
+    *culprit = p;
+    do_realloc(p, n);
 }
 
 static void *get(size_t n)
@@ -48,109 +52,128 @@ static void free_many(void)
         do_free(blocks[i]);
 }
 
+/* ---- the judge ---- */
+
+/* Of a case: mostly a size, and an offset in the block. */
+typedef void wrong_call(size_t n, size_t offset);
+
+struct wrong {
+    wrong_call *call;
+    size_t n, offset;
+};
+
+static void make_it(void *wrong)
+{
+    const struct wrong *w = wrong;
+    w->call(w->n, w->offset);
+}
+
+static void expect_abort(const char *name, struct wrong w)
+{
+    static const char ends[] = "hakmem: the program ends here";
+    char address[32];
+    *culprit = NULL;
+    struct child_end end = child_end(make_it, &w);
+    snprintf(address, sizeof address, "(0x%zx", (size_t)*culprit);
+    const char *named = strstr(end.said, address), *ended = strstr(end.said, ends);
+    CHECK(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGABRT && named != NULL &&
+              named < strchrnul(end.said, '\n') && ended != NULL && strstr(ended + 1, ends) == NULL,
+          "%s(%zu, %zu): expected SIGABRT after one report of %s, found status %#x: %s", name, w.n,
+          w.offset, address, (unsigned)end.status, end.said);
+}
+
+#define EXPECT_ABORT(call, n, offset) expect_abort(#call, (struct wrong){call, (n), (offset)})
+
 /* ---- pointers that were never blocks ---- */
 
-static void free_of_stack(size_t unused)
-{
-    (void)unused;
-    volatile char array[256] __attribute__((aligned(64)));
-    array[0] = 1;
-    wrong_free((void *)array);
-}
+enum foreign { STACK, STATIC, MAPPING };
 
-static void free_of_static(size_t unused)
+static void *foreign(enum foreign kind)
 {
-    (void)unused;
     static char array[256] __attribute__((aligned(64)));
-    wrong_free(array);
+    return kind == STATIC
+               ? array
+               : mmap(NULL, 4 * MiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-static void free_of_mapping(size_t unused)
+/* warm: the heap was used before. */
+static void free_of_foreign(size_t kind, size_t warm)
 {
-    (void)unused;
-    wrong_free(mmap(NULL, 4 * MiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-}
-
-static void free_of_number(size_t number) { wrong_free((void *)number); }
-
-static void free_of_stack_first(size_t unused)
-{
-    get(100);
-    free_of_stack(unused);
-}
-
-static void realloc_of_stack(size_t unused)
-{
-    (void)unused;
     volatile char array[256] __attribute__((aligned(64)));
     array[0] = 1;
-    *culprit = (void *)array;
-    do_realloc((void *)array, 1000);
+    if (warm)
+        get(100);
+    wrong_free(kind == STACK ? (void *)array : foreign((enum foreign)kind));
+}
+
+static void realloc_of_stack(size_t n, size_t unused)
+{
+    volatile char array[256] __attribute__((aligned(64)));
+    array[0] = (char)unused;
+    wrong_realloc((void *)array, n);
+}
+
+static void free_of_number(size_t number, size_t unused)
+{
+    (void)unused;
+    wrong_free((void *)number);
+}
+
+TEST(pointers_that_were_never_blocks)
+{
+    static const size_t numbers[] = {
+        16,
+        4096,
+        65536,
+        0xdead0000beef0000, /* no address on this machine: must not be looked up unbounded */
+        0xffff800000000000,
+        SIZE_MAX - 15,
+        (size_t)1 << 47,
+        (size_t)1 << 48,
+        (size_t)1 << 57,
+    };
+    for (size_t kind = STACK; kind <= MAPPING; kind++)
+        EXPECT_ABORT(free_of_foreign, kind, false);
+    EXPECT_ABORT(free_of_foreign, STACK, true);
+    EXPECT_ABORT(realloc_of_stack, 1000, 0);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        EXPECT_ABORT(free_of_number, numbers[i], 0);
 }
 
 /* ---- pointers into blocks ---- */
 
-static void free_of_p_plus_8(size_t n)
-{
-    char *p = get(n);
-    wrong_free(p + 8);
-}
+static void free_inside(size_t n, size_t offset) { wrong_free((char *)get(n) + offset); }
+static void realloc_inside(size_t n, size_t offset) { wrong_realloc((char *)get(n) + offset, n); }
 
-static void free_of_p_plus_1(size_t n)
+TEST(pointers_into_blocks)
 {
-    char *p = get(n);
-    wrong_free(p + 1);
-}
-
-static void free_of_middle(size_t n)
-{
-    char *p = get(n);
-    wrong_free(p + n / 2 / 64 * 64);
-}
-
-static void free_of_p_plus_16(size_t n)
-{
-    char *p = get(n);
-    wrong_free(p + 16);
-}
-
-static void free_of_p_plus_page(size_t n)
-{
-    char *p = get(n);
-    wrong_free(p + 4096);
-}
-
-static void free_of_p_plus_64k(size_t n)
-{
-    char *p = get(n);
-    wrong_free(p + 64 * KiB);
-}
-
-static void realloc_of_middle(size_t n)
-{
-    char *p = get(n);
-    *culprit = p + n / 2 / 64 * 64;
-    do_realloc(*culprit, n);
-}
-
-static void realloc_of_p_plus_8(size_t n)
-{
-    char *p = get(n);
-    *culprit = p + 8;
-    do_realloc(*culprit, n);
+    static const size_t sizes[] = {24, 64, 1000, 20000, 100000, 1048576, 8388608};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        EXPECT_ABORT(free_inside, sizes[i], 8);
+        EXPECT_ABORT(free_inside, sizes[i], 1);
+        EXPECT_ABORT(realloc_inside, sizes[i], 8);
+    }
+    for (size_t n = 256 * KiB; n <= 16 * MiB; n *= 2) {
+        const size_t offsets[] = {n / 2, 16, 4096, 64 * KiB};
+        for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++)
+            EXPECT_ABORT(free_inside, n, offsets[i]);
+        EXPECT_ABORT(realloc_inside, n, n / 2);
+    }
 }
 
 /* ---- twice ---- */
 
-static void free_twice(size_t n)
+static void free_twice(size_t n, size_t unused)
 {
     void *p = get(n);
+    (void)unused;
     do_free(p);
     wrong_free(p);
 }
 
-static void free_twice_among_others(size_t n)
+static void free_twice_among_others(size_t n, size_t unused)
 {
+    (void)unused;
     for (int i = 0; i < 100; i++)
         blocks[i] = get(n);
     for (int i = 0; i < 50; i++)
@@ -158,17 +181,31 @@ static void free_twice_among_others(size_t n)
     wrong_free(blocks[49]);
 }
 
-static void realloc_to_zero_then_free(size_t n)
+static void realloc_to_zero_then_free(size_t n, size_t unused)
 {
     void *p = get(n);
+    (void)unused;
     do_realloc(p, 0);
     wrong_free(p);
 }
 
+TEST(freed_twice_in_a_row)
+{
+    static const size_t sizes[] = {0,      1,       16,      64,      1000,    8000,     32768,
+                                   100000, 1048576, 2097152, 3000000, 8388608, 100000000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        EXPECT_ABORT(free_twice, sizes[i], 0);
+        EXPECT_ABORT(realloc_to_zero_then_free, sizes[i], 0);
+        if (sizes[i] < 10 * MiB)
+            EXPECT_ABORT(free_twice_among_others, sizes[i], 0);
+    }
+}
+
 /* ---- with others between ---- */
 
-static void free_twice_with_others_between(size_t n)
+static void free_twice_with_others_between(size_t n, size_t unused)
 {
+    (void)unused;
     void *a = get(n), *b = get(n);
     have_many(n);
     do_free(a);
@@ -177,8 +214,9 @@ static void free_twice_with_others_between(size_t n)
     free_many();
 }
 
-static void free_twice_with_a_flush_between(size_t n)
+static void free_twice_with_a_flush_between(size_t n, size_t unused)
 {
+    (void)unused;
     void *a = get(n);
     have_many(n);
     do_free(a);
@@ -191,11 +229,11 @@ static void free_twice_with_a_flush_between(size_t n)
     free_many();
 }
 
-static void free_of_inner_small(size_t n)
+static void free_inside_with_others_between(size_t n, size_t offset)
 {
     char *p = get(n);
     have_many(n);
-    wrong_free(p + n / 2 / 16 * 16);
+    wrong_free(p + offset);
     free_many();
 }
 
@@ -208,14 +246,12 @@ static void *free_a_b_a(void *argument)
     return NULL;
 }
 
-static void free_twice_in_a_thread_that_ends(size_t n)
+static void free_twice_in_a_thread_that_ends(size_t n, size_t unused)
 {
-    pthread_t thread;
+    (void)unused;
     void *two[2] = {get(n), get(n)};
     have_many(n);
-    if (pthread_create(&thread, NULL, free_a_b_a, two) != 0)
-        _exit(77);
-    pthread_join(thread, NULL);
+    in_thread(free_a_b_a, two);
     free_many();
 }
 
@@ -233,36 +269,47 @@ static void *grow_the_heap(void *unused)
     return unused;
 }
 
-static void run_thread(void *(*run)(void *), void *argument)
-{
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, run, argument) != 0)
-        _exit(77);
-    pthread_join(thread, NULL);
-}
-
 /* A block that was written after it was freed, so that freeing it again does not show until it
  * leaves the stack: with the older half of it, as the heap has grown. `get_first`: by a malloc that
  * finds its stack empty, or else by a free. */
-static void free_twice_before_growth(size_t n, bool get_first)
+static void free_twice_before_growth(size_t n, size_t get_first)
 {
     void *other = get(3 * MiB); /* no stack has room for it */
-    run_thread(have_some, &n);
+    in_thread(have_some, &n);
     do_free(blocks[0]);
     do_free(blocks[1]);
     ((void *volatile *)blocks[0])[1] = NULL;
     wrong_free(blocks[0]);
     for (int i = 2; i < 8; i++)
         do_free(blocks[i]);
-    run_thread(grow_the_heap, NULL);
+    in_thread(grow_the_heap, NULL);
     if (get_first)
         get(3000);
     else
         do_free(other);
 }
 
-static void free_twice_before_growth_and_malloc(size_t n) { free_twice_before_growth(n, true); }
-static void free_twice_before_growth_and_free(size_t n) { free_twice_before_growth(n, false); }
+TEST(freed_twice_or_inside_with_others_between)
+{
+    static const size_t sizes[] = {16, 64, 200, 1000, 8000, 30000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        EXPECT_ABORT(free_twice_with_others_between, sizes[i], 0);
+        EXPECT_ABORT(free_twice_with_a_flush_between, sizes[i], 0);
+        EXPECT_ABORT(free_twice_in_a_thread_that_ends, sizes[i], 0);
+        if (sizes[i] > 16)
+            EXPECT_ABORT(free_inside_with_others_between, sizes[i], sizes[i] / 2 / 16 * 16);
+    }
+    /* Of what a stack gives up as it grows older. */
+    EXPECT_ABORT(free_twice_before_growth, 64, true);
+    EXPECT_ABORT(free_twice_before_growth, 64, false);
+}
+
+/* Large blocks have no stack to wait in: it is found at once. */
+TEST(large_blocks_freed_twice_with_others_between)
+{
+    for (size_t n = 256 * KiB; n <= 8 * MiB; n *= 2)
+        EXPECT_ABORT(free_twice_with_others_between, n, 0);
+}
 
 /* ---- every pattern of two blocks ---- */
 
@@ -303,8 +350,9 @@ static void free_others(unsigned n)
 
 /* At its end what is in use is freed: one free more than mallocs, so one is wrong, though it need
  * not be the one that the pattern has twice, where the address has been handed out again. */
-static void run_pattern(size_t pattern)
+static void run_pattern(size_t pattern, size_t unused)
 {
+    (void)unused;
     unsigned steps[PATTERN_MOST], n = steps_of(pattern, steps);
     void *block[2] = {NULL, NULL};
     bool used[2] = {false, false};
@@ -329,156 +377,6 @@ static void run_pattern(size_t pattern)
     free_others(n_blocks);
 }
 
-/* ---- the judge ---- */
-
-/* Everything that the child writes to stderr, until it closes it. */
-static void read_all(int file, char *text, size_t room)
-{
-    size_t length = 0;
-    ssize_t got;
-    while (length + 1 < room && (got = read(file, text + length, room - 1 - length)) > 0)
-        length += (size_t)got;
-    text[length] = 0;
-}
-
-static void judge_message(const char *name, size_t n, char *text)
-{
-    char address[32];
-    char *emulators_own = UNDER_EMULATOR ? strstr(text, "qemu: uncaught target signal 6") : NULL;
-    if (emulators_own != NULL)
-        *emulators_own = 0;
-    snprintf(address, sizeof address, "(0x%zx", (size_t)*culprit);
-    const char *end = strchrnul(text, '\n');
-    const char *found = strstr(text, address);
-    CHECK(found != NULL && found < end,
-          "%s(%zu): message: expected the address %s in the first line, found: %s", name, n,
-          address, text);
-    unsigned ends = 0;
-    for (const char *line = text; *line != '\0'; line = *end == '\0' ? end : end + 1) {
-        end = strchrnul(line, '\n');
-        CHECK(*end == '\n' && strncmp(line, "hakmem: ", 8) == 0,
-              "%s(%zu): message: expected \"hakmem: \" before every line, found: %s", name, n,
-              text);
-        ends += strncmp(line, "hakmem: the program ends here", 29) == 0;
-    }
-    CHECK(ends == 1, "%s(%zu): message: expected one end of the program, found %u: %s", name, n,
-          ends, text);
-}
-
-static void expect_abort(const char *name, void (*misuse)(size_t), size_t n)
-{
-    static char text[64 * KiB];
-    int ends[2], status = 0;
-    *culprit = NULL;
-    if (!CHECK(pipe(ends) == 0, "pipe: %s", error_name(errno)))
-        return;
-    pid_t pid = fork();
-    if (pid == 0) {
-        const struct rlimit none = {0, 0};
-        setrlimit(RLIMIT_CORE, &none);
-        dup2(ends[1], STDERR_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        alarm(300);
-        misuse(n);
-        _exit(0);
-    }
-    close(ends[1]);
-    read_all(ends[0], text, sizeof text);
-    close(ends[0]);
-    if (!CHECK(pid > 0 && waitpid(pid, &status, 0) == pid, "fork: %s", error_name(errno)))
-        return;
-    if (WIFEXITED(status)) {
-        CHECK(false, "%s(%zu): expected SIGABRT, found that it ended with %d", name, n,
-              WEXITSTATUS(status));
-        return;
-    }
-    if (CHECK(WTERMSIG(status) == SIGABRT, "%s(%zu): expected SIGABRT, found signal %d (%s)", name,
-              n, WTERMSIG(status), strsignal(WTERMSIG(status))))
-        judge_message(name, n, text);
-}
-
-#define EXPECT_ABORT(misuse, n) expect_abort(#misuse, misuse, (n))
-
-static void pointers_that_were_never_blocks(void)
-{
-    EXPECT_ABORT(free_of_stack, 0);
-    EXPECT_ABORT(free_of_stack_first, 0);
-    EXPECT_ABORT(free_of_static, 0);
-    EXPECT_ABORT(free_of_mapping, 0);
-    EXPECT_ABORT(realloc_of_stack, 0);
-    static const size_t numbers[] = {
-        16,
-        4096,
-        65536,
-        0xdead0000beef0000, /* no address on this machine: must not be looked up unbounded */
-        0xffff800000000000,
-        SIZE_MAX - 15,
-        (size_t)1 << 47,
-        (size_t)1 << 48,
-        (size_t)1 << 57,
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        EXPECT_ABORT(free_of_number, numbers[i]);
-}
-
-static void pointers_into_blocks(void)
-{
-    static const size_t sizes[] = {24, 64, 1000, 20000, 100000, 1048576, 8388608};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        EXPECT_ABORT(free_of_p_plus_8, sizes[i]);
-        EXPECT_ABORT(free_of_p_plus_1, sizes[i]);
-        EXPECT_ABORT(realloc_of_p_plus_8, sizes[i]);
-    }
-    EXPECT_ABORT(free_of_middle, 256 * KiB);
-    EXPECT_ABORT(realloc_of_middle, 256 * KiB);
-    for (size_t n = 512 * KiB; n <= 16 * MiB; n *= 2) {
-        EXPECT_ABORT(free_of_middle, n);
-        EXPECT_ABORT(free_of_p_plus_16, n);
-        EXPECT_ABORT(free_of_p_plus_page, n);
-        EXPECT_ABORT(free_of_p_plus_64k, n);
-        EXPECT_ABORT(realloc_of_middle, n);
-    }
-}
-
-static void freed_twice_in_a_row(void)
-{
-    static const size_t sizes[] = {0,      1,       16,      64,      1000,    8000,     32768,
-                                   100000, 1048576, 2097152, 3000000, 8388608, 100000000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        EXPECT_ABORT(free_twice, sizes[i]);
-        EXPECT_ABORT(realloc_to_zero_then_free, sizes[i]);
-        if (sizes[i] < 10 * MiB)
-            EXPECT_ABORT(free_twice_among_others, sizes[i]);
-    }
-}
-
-static void freed_twice_or_inside_with_others_between(void)
-{
-    static const size_t sizes[] = {16, 64, 200, 1000, 8000, 30000};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        EXPECT_ABORT(free_twice_with_others_between, sizes[i]);
-        EXPECT_ABORT(free_twice_with_a_flush_between, sizes[i]);
-        EXPECT_ABORT(free_twice_in_a_thread_that_ends, sizes[i]);
-        if (sizes[i] > 16)
-            EXPECT_ABORT(free_of_inner_small, sizes[i]);
-    }
-}
-
-/* Of what a stack gives up as it grows older. */
-static void freed_twice_before_the_heap_grew(void)
-{
-    EXPECT_ABORT(free_twice_before_growth_and_malloc, 64);
-    EXPECT_ABORT(free_twice_before_growth_and_free, 64);
-}
-
-/* Large blocks have no stack to wait in: it is found at once. */
-static void large_blocks_freed_twice_with_others_between(void)
-{
-    for (size_t n = 256 * KiB; n <= 8 * MiB; n *= 2)
-        EXPECT_ABORT(free_twice_with_others_between, n);
-}
-
 static unsigned patterns;
 
 /* All that begin with `pattern`, have up to `left` steps more, and one double free. `in_use` and
@@ -487,7 +385,7 @@ static void patterns_from(size_t pattern, unsigned left, unsigned in_use, unsign
                           unsigned others, bool doubled)
 {
     if (doubled) {
-        EXPECT_ABORT(run_pattern, pattern);
+        EXPECT_ABORT(run_pattern, pattern, 0);
         patterns++;
     }
     for (unsigned step = 0; step <= FREE_OTHERS && left > 0; step++) {
@@ -505,7 +403,7 @@ static void patterns_from(size_t pattern, unsigned left, unsigned in_use, unsign
 }
 
 /* Such a pattern could end in malloc, by SIGSEGV. */
-static void every_pattern_with_a_double_free(void)
+TEST(every_pattern_with_a_double_free)
 {
     patterns_from(0, PATTERN_MOST, 0, 0, 0, false);
     CHECK(patterns > 100, "patterns: expected more than 100, found %u", patterns);
@@ -517,12 +415,6 @@ int main(void)
     culprit = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!CHECK(culprit != MAP_FAILED, "mmap: %s", error_name(errno)))
         return check_end();
-    RUN(pointers_that_were_never_blocks);
-    RUN(pointers_into_blocks);
-    RUN(freed_twice_in_a_row);
-    RUN(freed_twice_or_inside_with_others_between);
-    RUN(freed_twice_before_the_heap_grew);
-    RUN(large_blocks_freed_twice_with_others_between);
-    RUN(every_pattern_with_a_double_free);
+    tests_run();
     return check_end();
 }

@@ -37,7 +37,7 @@ void good_block(void *p, size_t align, size_t n)
 const size_t sizes[] = {0, 1, 8, 24, 64, 1000, 4096, 32768, 40000, 300000, 3000000};
 const size_t aligns[] = {32, 64, 256, 4096, 65536, 1048576};
 
-void plain_forms()
+TEST(plain_forms)
 {
     for (size_t n : sizes) {
         void *p[8];
@@ -58,7 +58,7 @@ void plain_forms()
     }
 }
 
-void aligned_forms()
+TEST(aligned_forms)
 {
     for (size_t n : sizes) {
         for (size_t a : aligns) {
@@ -84,7 +84,7 @@ void aligned_forms()
     }
 }
 
-void delete_of_null_does_nothing()
+TEST(delete_of_null_does_nothing)
 {
     errno = 4321;
     ::operator delete(through(nullptr));
@@ -102,7 +102,7 @@ void delete_of_null_does_nothing()
     CHECK_ERROR("errno after delete of null", errno, 4321);
 }
 
-void new_zero_is_unique()
+TEST(new_zero_is_unique)
 {
     void *a = through(::operator new(0)), *b = through(::operator new(0));
     CHECK(a != nullptr && b != nullptr && a != b, "new(0) twice: expected two blocks, found %p %p",
@@ -112,8 +112,10 @@ void new_zero_is_unique()
 }
 
 // Memory of new is malloc's: usable by realloc, though no program should.
-void new_and_malloc_are_one_heap()
+TEST(new_and_malloc_are_one_heap)
 {
+    if (getenv("HAKMEM_CHECK_FUNCTIONS") != nullptr)
+        return;
     void *p = through(::operator new(100));
     pattern_fill(p, 100, 2);
     p = NEED("realloc of a block of new", do_realloc(p, 5000));
@@ -162,7 +164,7 @@ int thrown_by(F f)
     return 0;
 }
 
-void bad_alloc_without_a_handler()
+TEST(bad_alloc_without_a_handler)
 {
     std::set_new_handler(nullptr);
     CHECK_SIZE("exception of new", thrown_by([] { through(::operator new(too_much)); }), 1);
@@ -177,7 +179,7 @@ void bad_alloc_without_a_handler()
     CHECK_NULL("nothrow aligned new[]", ::operator new[](too_much, align_val_t{64}, nothrow));
 }
 
-void handler_is_called_until_it_gives_up()
+TEST(handler_is_called_until_it_gives_up)
 {
     const auto try_all = [](int form) {
         switch (form) {
@@ -222,7 +224,7 @@ void handler_is_called_until_it_gives_up()
     ::operator delete(sink);
 }
 
-void length_of_array_overflows()
+TEST(length_of_array_overflows)
 {
     volatile size_t n = SIZE_MAX / 4;
     bool length_error = false;
@@ -247,7 +249,7 @@ struct counted {
 };
 int counted::live;
 
-void expressions()
+TEST(expressions)
 {
     for (int i = 0; i < 1000; i++) {
         wide *one = new wide, *several = new wide[3];
@@ -269,7 +271,7 @@ void expressions()
     CHECK_SIZE("live objects", counted::live, 0);
 }
 
-void containers_in_threads()
+TEST(containers_in_threads)
 {
     std::vector<std::thread> threads;
     std::vector<std::vector<std::string>> results(8);
@@ -287,7 +289,7 @@ void containers_in_threads()
 }
 
 // A thread whose first call of the allocator is delete.
-void first_call_of_a_thread_is_delete()
+TEST(first_call_of_a_thread_is_delete)
 {
     for (size_t n : sizes) {
         void *p = through(::operator new(n)), *q = through(::operator new (n, align_val_t{64}));
@@ -297,8 +299,10 @@ void first_call_of_a_thread_is_delete()
 }
 
 #if !defined(API_STATIC)
-void operators_are_ours()
+TEST(operators_are_ours)
 {
+    if (check_any_malloc())
+        return;
     for (const char *name : {"_Znwm", "_Znam", "_ZdlPv", "_ZdaPv", "_ZdlPvm",
                              "_ZnwmSt11align_val_t", "_ZdlPvSt11align_val_t"}) {
         Dl_info where;
@@ -312,24 +316,4 @@ void operators_are_ours()
 
 } // namespace
 
-int main()
-{
-    check_start("new_delete");
-#if !defined(API_STATIC)
-    if (!check_any_malloc())
-        RUN(operators_are_ours);
-#endif
-    RUN(plain_forms);
-    RUN(aligned_forms);
-    RUN(delete_of_null_does_nothing);
-    RUN(new_zero_is_unique);
-    if (getenv("HAKMEM_CHECK_FUNCTIONS") == nullptr)
-        RUN(new_and_malloc_are_one_heap);
-    RUN(bad_alloc_without_a_handler);
-    RUN(handler_is_called_until_it_gives_up);
-    RUN(length_of_array_overflows);
-    RUN(expressions);
-    RUN(containers_in_threads);
-    RUN(first_call_of_a_thread_is_delete);
-    return check_end();
-}
+int main() { return tests_main("new_delete"); }

@@ -68,7 +68,7 @@ static const size_t sizes[] = {1,    8,       24,          40,      100,     100
                                MiB,  2 * MiB, 2 * MiB + 1, 3 * MiB, 64 * MiB};
 #define SIZES (sizeof sizes / sizeof *sizes)
 
-static void blocks_of_every_size(void)
+TEST(blocks_of_every_size)
 {
     for (size_t i = 0; i < SIZES; i++) {
         char *p = NEED("malloc", do_malloc(sizes[i]));
@@ -83,7 +83,7 @@ static void blocks_of_every_size(void)
 }
 
 /* Among them are guarded ones, where the environment asks for them. */
-static void many_blocks(void)
+TEST(many_blocks)
 {
     static char *blocks[3000];
     for (size_t i = 0; i < 3000; i++) {
@@ -105,7 +105,7 @@ static void many_blocks(void)
         do_free(blocks[i]);
 }
 
-static void what_is_none_of_ours(void)
+TEST(what_is_none_of_ours)
 {
     static char of_the_program[100];
     char on_the_stack[100];
@@ -128,7 +128,7 @@ static void expect_end_or_unknown(const char *what, const void *p)
     CHECK(end || left == SIZE_MAX, "%s: expected SIGABRT or SIZE_MAX, found %zu bytes", what, left);
 }
 
-static void freed_blocks(void)
+TEST(freed_blocks)
 {
     for (size_t i = 0; i < SIZES; i++) {
         char *p = NEED("malloc", do_malloc(sizes[i]));
@@ -146,7 +146,7 @@ static void freed_blocks(void)
     }
 }
 
-static void past_the_end(void)
+TEST(past_the_end)
 {
     for (size_t i = 0; i < SIZES && hardened; i++) {
         char *p = NEED("malloc", do_malloc(sizes[i]));
@@ -157,7 +157,7 @@ static void past_the_end(void)
     }
 }
 
-static void blocks_of_no_bytes(void)
+TEST(blocks_of_no_bytes)
 {
     void *p = NEED("malloc(0)", do_malloc(0));
     CHECK_SIZE("malloc(0)", hakmem_object_size(p), hardened ? 0 : do_usable_size(p));
@@ -169,12 +169,5 @@ int main(void)
 {
     const char *preset = getenv("HAKMEM_PRESET");
     hardened = preset != NULL && strcmp(preset, "hardened") == 0;
-    check_start("object_size");
-    RUN(what_is_none_of_ours);
-    RUN(blocks_of_every_size);
-    RUN(many_blocks);
-    RUN(freed_blocks);
-    RUN(past_the_end);
-    RUN(blocks_of_no_bytes);
-    return check_end();
+    return tests_main("object_size");
 }

@@ -6,12 +6,9 @@
 #include <fcntl.h>
 #include <hakmem/hakmem.h>
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define RATE (4 * KiB)
@@ -62,7 +59,7 @@ static void expect_near(const char *what, size_t size, double found, double expe
 
 #define BLOCKS 16384
 
-static void estimates_are_near(void)
+TEST(estimates_are_near)
 {
     static void *blocks[BLOCKS];
     static const size_t sizes[] = {16, 100, 1000, 5000, 40000, 300000, 3000000};
@@ -95,7 +92,7 @@ static void estimates_are_near(void)
 }
 
 /* Sampled while it was on, freed after it was stopped. */
-static void a_stopped_profile_sees_frees(void)
+TEST(a_stopped_profile_sees_frees)
 {
     static void *blocks[BLOCKS];
     hakmem_profile_start();
@@ -110,7 +107,7 @@ static void a_stopped_profile_sees_frees(void)
 }
 
 /* Growth in place counts as growth anywhere. */
-static void growing_blocks_are_seen(void)
+TEST(growing_blocks_are_seen)
 {
     hakmem_profile_start();
     struct profile before = profile_now();
@@ -153,58 +150,50 @@ static void *works(void *argument)
     return NULL;
 }
 
+static void write_one(void)
+{
+    CHECK_ERROR("in a child", hakmem_profile_write(memfd_create("child", 0)), 0);
+}
+
 #define SWITCHES 10000
 
-static void it_is_switched_while_threads_work(void)
+TEST(it_is_switched_while_threads_work)
 {
     pthread_t threads[4];
     __atomic_store_n(&ends, false, __ATOMIC_RELAXED);
-    for (uintptr_t i = 0; i < 4; i++)
-        CHECK_ERROR("pthread_create", pthread_create(&threads[i], NULL, works, (void *)(i + 1)), 0);
+    threads_start(threads, 4, works);
     for (unsigned i = 0; i < SWITCHES; i++) {
         CHECK_ERROR("start", hakmem_profile_start(), 0);
-        if (i % 100 == 0) {
-            pid_t child = fork();
-            if (child == 0)
-                _exit(hakmem_profile_write(memfd_create("child", 0)));
-            int status = -1;
-            waitpid(child, &status, 0);
-            CHECK(status == 0, "a child that writes the profile: found status %d", status);
-        }
+        if (i % 100 == 0)
+            in_child(write_one);
         CHECK_ERROR("stop", hakmem_profile_stop(), 0);
     }
     __atomic_store_n(&ends, true, __ATOMIC_RELAXED);
-    for (unsigned i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 4);
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
 }
 
 /* ---- misuse ---- */
 
-static void frees_twice(void)
+static void free_one_of_64_twice(void *size)
 {
-    static const size_t sizes[] = {4000, 30000, 100000, 1500000, 3000000};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        pid_t child = fork();
-        if (child == 0) {
-            freopen("/dev/null", "w", stderr);
-            hakmem_profile_start();
-            void *blocks[64];
-            for (unsigned i = 0; i < 64; i++)
-                blocks[i] = do_malloc(sizes[k]);
-            for (unsigned i = 0; i < 64; i++)
-                do_free(blocks[i]);
-            do_free(blocks[0]);
-            _exit(0);
-        }
-        int status = 0;
-        waitpid(child, &status, 0);
-        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT,
-              "a double free of %zu bytes: expected SIGABRT, found status %#x", sizes[k], status);
-    }
+    void *blocks[64];
+    hakmem_profile_start();
+    for (unsigned i = 0; i < 64; i++)
+        blocks[i] = do_malloc((size_t)size);
+    for (unsigned i = 0; i < 64; i++)
+        do_free(blocks[i]);
+    do_free(blocks[0]);
 }
 
-static void errors_of_writing(void)
+TEST(frees_twice)
+{
+    static const size_t sizes[] = {4000, 30000, 100000, 1500000, 3000000};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+        CHECK_ABORTS(free_one_of_64_twice, (void *)sizes[k], "");
+}
+
+TEST(errors_of_writing)
 {
     CHECK_ERROR("a closed descriptor", hakmem_profile_write(-1), EBADF);
     int full = open("/dev/full", 1);
@@ -218,14 +207,4 @@ static void errors_of_writing(void)
     close(full);
 }
 
-int main(void)
-{
-    check_start("profile");
-    RUN(estimates_are_near);
-    RUN(a_stopped_profile_sees_frees);
-    RUN(growing_blocks_are_seen);
-    RUN(it_is_switched_while_threads_work);
-    RUN(frees_twice);
-    RUN(errors_of_writing);
-    return check_end();
-}
+int main(void) { return tests_main("profile"); }

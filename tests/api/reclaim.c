@@ -4,7 +4,6 @@
 #include "../stress/statm.h"
 #include "check.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -20,18 +19,6 @@ static void limit_address_space(size_t more)
     CHECK(mapped > 0 && setrlimit(RLIMIT_AS, &limit) == 0, "the limit could not be set");
 }
 
-static void in_child(void (*body)(void))
-{
-    pid_t child = fork();
-    if (child == 0) {
-        body();
-        _exit(check_all_passed() ? 0 : 1);
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    CHECK(status == 0, "expected that the child ends with 0, found status %d", status);
-}
-
 /* Blocks of `size` until there is no memory; how many bytes that were. */
 static size_t fill(size_t size)
 {
@@ -41,7 +28,7 @@ static size_t fill(size_t size)
     return total;
 }
 
-static void small_from_kept_body(void)
+TEST_IN_CHILD(small_from_kept)
 {
     do_free(do_malloc(1));
     limit_address_space(80 * MiB);
@@ -53,7 +40,7 @@ static void small_from_kept_body(void)
           small / MiB);
 }
 
-static void huge_from_superslabs_body(void)
+TEST_IN_CHILD(huge_from_superslabs)
 {
     enum { BLOCKS = 100 };
     static void *blocks[BLOCKS];
@@ -66,7 +53,7 @@ static void huge_from_superslabs_body(void)
     CHECK(huge != NULL, "expected 55 MiB of 80, found null");
 }
 
-static void shrink_stays_body(void)
+TEST_IN_CHILD(shrink_stays)
 {
     char *p = do_malloc(30000);
     char *q = do_malloc(1 * MiB);
@@ -81,10 +68,6 @@ static void shrink_stays_body(void)
     CHECK(q != NULL && q[1999] == 7, "a block of 1 MiB did not shrink without memory");
     CHECK(errno == 0, "errno was %d after a realloc that succeeded", errno);
 }
-
-static void small_from_kept(void) { in_child(small_from_kept_body); }
-static void huge_from_superslabs(void) { in_child(huge_from_superslabs_body); }
-static void shrink_stays(void) { in_child(shrink_stays_body); }
 
 /* ---- a mapping that moves while others map ---- */
 
@@ -103,11 +86,10 @@ static void *map_and_unmap(void *unused)
     return NULL;
 }
 
-static void moving_mappings(void)
+TEST(moving_mappings)
 {
     pthread_t others[2];
-    for (int i = 0; i < 2; i++)
-        pthread_create(&others[i], NULL, map_and_unmap, NULL);
+    threads_start(others, 2, map_and_unmap);
     for (int i = 0; i < 20000; i++) {
         char *p = do_malloc(65 * MiB);
         void *behind = do_malloc(65 * MiB);
@@ -118,8 +100,7 @@ static void moving_mappings(void)
         do_free(behind);
     }
     stop = true;
-    for (int i = 0; i < 2; i++)
-        pthread_join(others[i], NULL);
+    threads_join(others, 2);
 }
 
 /* ---- fork in a signal handler ---- */
@@ -137,7 +118,8 @@ static void fork_in_handler(int unused)
     forks++;
 }
 
-static void handler_forks(void)
+/* While there is one thread. */
+TEST_FIRST(handler_forks)
 {
     struct sigaction action = {.sa_handler = fork_in_handler, .sa_flags = SA_RESTART};
     struct itimerval every = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
@@ -154,13 +136,4 @@ static void handler_forks(void)
     CHECK(forks >= 200, "expected 200 forks, found %d", (int)forks);
 }
 
-int main(void)
-{
-    check_start("reclaim");
-    RUN(handler_forks); /* first: while there is one thread */
-    RUN(small_from_kept);
-    RUN(huge_from_superslabs);
-    RUN(shrink_stays);
-    RUN(moving_mappings);
-    return check_end();
-}
+int main(void) { return tests_main("reclaim"); }

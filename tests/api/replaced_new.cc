@@ -71,7 +71,7 @@ void operator delete(void *p, align_val_t align) noexcept
 
 namespace {
 
-void every_form_comes_to_ours()
+TEST(every_form_comes_to_ours)
 {
     news = deletes = 0;
     void *p[8] = {
@@ -92,7 +92,7 @@ void every_form_comes_to_ours()
     CHECK_SIZE("calls of our delete", size_t(deletes), 8);
 }
 
-void every_aligned_form_comes_to_ours()
+TEST(every_aligned_form_comes_to_ours)
 {
     const align_val_t to{64};
     aligned_news = aligned_deletes = 0;
@@ -113,10 +113,4 @@ void every_aligned_form_comes_to_ours()
 
 } // namespace
 
-int main()
-{
-    check_start("replaced_new");
-    RUN(every_form_comes_to_ours);
-    RUN(every_aligned_form_comes_to_ours);
-    return check_end();
-}
+int main() { return tests_main("replaced_new"); }

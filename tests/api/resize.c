@@ -123,7 +123,7 @@ static void resize(const char *maker, unsigned char *p, size_t n, unsigned chang
         do_free(p);
 }
 
-static void every_kind_and_size(void)
+TEST(every_kind_and_size)
 {
     for (unsigned m = 0; m < MAKERS; m++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -150,10 +150,10 @@ static unsigned char *guarded(unsigned maker, size_t n)
     return NULL;
 }
 
-static void guarded_blocks(void)
+TEST(guarded_blocks)
 {
     static const size_t odd[] = {1, 2, 17, 33, 333, 2051, 4095};
-    for (unsigned m = 0; m < 3; m++)
+    for (unsigned m = 0; m < 3 && has_guarded; m++)
         for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
             for (unsigned change = 0; change < CHANGES; change++)
                 for (unsigned k = 0; k < GUARDED; k++) {
@@ -165,7 +165,7 @@ static void guarded_blocks(void)
 }
 
 /* Down in steps, and up again, which may move it. */
-static void step_by_step(void)
+TEST(step_by_step)
 {
     for (unsigned round = 0; round < 50; round++) {
         size_t n = 2051;
@@ -191,13 +191,8 @@ static uint64_t option(const char *name)
 
 int main(void)
 {
-    check_start("resize");
     is_hardened = option("preset") != 0 || option("check_functions") != 0;
     has_guarded = option("guards_a_second") != 0;
     checks_sizes = option("check_sizes") != 0;
-    RUN(every_kind_and_size);
-    RUN(step_by_step);
-    if (has_guarded)
-        RUN(guarded_blocks);
-    return check_end();
+    return tests_main("resize");
 }

@@ -1,10 +1,7 @@
 /* hakmem_option_set: which options change, what it refuses, and that what it changes is in force.
  */
 #include "check.h"
-
-#include <hakmem/hakmem.h>
-
-#include <pthread.h>
+#include "stats.h"
 
 static uint64_t value_of(const char *name)
 {
@@ -13,7 +10,7 @@ static uint64_t value_of(const char *name)
     return value;
 }
 
-static void it_refuses_what_it_must(void)
+TEST(it_refuses_what_it_must)
 {
     errno = E2BIG;
     CHECK_ERROR("null", hakmem_option_set(NULL, 1), ENOENT);
@@ -25,7 +22,7 @@ static void it_refuses_what_it_must(void)
     CHECK_ERROR("errno", errno, E2BIG);
 }
 
-static void it_tells_what_is_set(void)
+TEST(it_tells_what_is_set)
 {
     static const char *const names[] = {"thread_bytes", "profile_samples", "keep_bytes"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -40,25 +37,11 @@ static void it_tells_what_is_set(void)
     CHECK_ERROR("compact", hakmem_option_set("compact", 1), 0);
 }
 
-static size_t kept(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats.kept;
-}
-
 static void use_and_free_much(void)
 {
     char *big = NEED("64 MiB", do_malloc(64 * MiB));
     memset(big, 1, 64 * MiB);
     do_free(big);
-}
-
-static size_t retained(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats.retained;
 }
 
 static void use_and_free_slices(void)
@@ -70,17 +53,19 @@ static void use_and_free_slices(void)
         do_free(blocks[i]);
 }
 
-static void what_is_beyond_a_limit_goes_back(void)
+TEST(what_is_beyond_a_limit_goes_back)
 {
     use_and_free_much();
-    CHECK(kept() <= MiB, "of a freed block: expected 1 MiB or less, found %zu", kept());
+    size_t kept = stats_now().kept;
+    CHECK(kept <= MiB, "of a freed block: expected 1 MiB or less, found %zu", kept);
     CHECK_ERROR("much", hakmem_option_set("keep_bytes", 1024 * MiB), 0);
     use_and_free_much();
-    CHECK(kept() >= 64 * MiB, "a freed block is kept: expected 64 MiB or more, found %zu", kept());
+    kept = stats_now().kept;
+    CHECK(kept >= 64 * MiB, "a freed block is kept: expected 64 MiB or more, found %zu", kept);
     use_and_free_slices();
     CHECK_ERROR("none", hakmem_option_set("keep_bytes", 0), 0);
-    CHECK_SIZE("kept", kept(), 0);
-    CHECK_SIZE("retained", retained(), 0);
+    CHECK_SIZE("kept", stats_now().kept, 0);
+    CHECK_SIZE("retained", stats_now().retained, 0);
     CHECK_ERROR("auto", hakmem_option_set("keep_bytes", HAKMEM_AUTO), 0);
 }
 
@@ -106,25 +91,17 @@ static void *allocate(void *nothing)
     return nothing;
 }
 
-static void many_threads_change_them_and_allocate(void)
+static void *change_or_allocate(void *number)
 {
-    pthread_t threads[4];
-    for (unsigned i = 0; i < 4; i++)
-        CHECK_ERROR("thread",
-                    pthread_create(&threads[i], NULL, i % 2 ? allocate : change_often, NULL), 0);
-    for (unsigned i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    return (uintptr_t)number % 2 != 0 ? allocate(NULL) : change_often(NULL);
+}
+
+TEST(many_threads_change_them_and_allocate)
+{
+    in_threads(4, change_or_allocate);
     CHECK_ERROR("bytes", hakmem_option_set("thread_bytes", 8 * MiB), 0);
     CHECK_ERROR("auto", hakmem_option_set("keep_bytes", HAKMEM_AUTO), 0);
     CHECK_ERROR("compact", hakmem_option_set("compact", 1), 0);
 }
 
-int main(void)
-{
-    check_start("settings");
-    RUN(it_refuses_what_it_must);
-    RUN(it_tells_what_is_set);
-    RUN(what_is_beyond_a_limit_goes_back);
-    RUN(many_threads_change_them_and_allocate);
-    return check_end();
-}
+int main(void) { return tests_main("settings"); }

@@ -3,7 +3,6 @@
 #include "check.h"
 
 #include <hakmem/hakmem.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -137,13 +136,13 @@ static void refuses(const struct forms *form)
     do_free(p);
 }
 
-static void each_form_serves(void)
+TEST(each_form_serves)
 {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         serves(&all[i]);
 }
 
-static void each_form_refuses(void)
+TEST(each_form_refuses)
 {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         refuses(&all[i]);
@@ -152,7 +151,7 @@ static void each_form_refuses(void)
     CHECK_ERROR("an alignment of 3", errno, EINVAL);
 }
 
-static void it_serves_while_a_profile_is_on(void)
+TEST(it_serves_while_a_profile_is_on)
 {
     CHECK_ERROR("start", hakmem_profile_start(), 0);
     each_form_serves();
@@ -161,7 +160,7 @@ static void it_serves_while_a_profile_is_on(void)
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
 }
 
-static void rare_token_forms(void)
+TEST(rare_token_forms)
 {
 #ifdef HAS_TOKENS
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -250,7 +249,7 @@ static void free_all(void)
         do_free(blocks[i]);
 }
 
-static void a_profile_has_the_names(void)
+TEST(a_profile_has_the_names)
 {
     hakmem_profile_start();
     for (size_t i = 0; i < BLOCKS; i++)
@@ -291,7 +290,7 @@ static void a_profile_has_the_names(void)
 }
 
 /* Of the call that moves a block, and of blocks of every size. */
-static void names_of_all_sizes(void)
+TEST(names_of_all_sizes)
 {
     static const size_t large[] = {5000, 40000, 300000, 5000000};
     hakmem_profile_start();
@@ -315,7 +314,7 @@ static void names_of_all_sizes(void)
     hakmem_profile_stop();
 }
 
-static void foreign_names(void)
+TEST(foreign_names)
 {
     static char long_name[1000];
     char expected[201];
@@ -354,34 +353,22 @@ static void *allocates(void *name)
 }
 
 /* The name is that of the thread's own call. */
-static void threads_have_their_own(void)
+TEST(threads_have_their_own)
 {
     pthread_t threads[4];
     static char names[4][10];
     hakmem_profile_start();
     for (unsigned i = 0; i < 4; i++) {
         snprintf(names[i], sizeof names[i], "thread %u", i);
-        CHECK_ERROR("pthread_create", pthread_create(&threads[i], NULL, allocates, names[i]), 0);
+        threads[i] = started(allocates, names[i]);
     }
-    for (unsigned i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 4);
     write_profile();
     for (unsigned i = 0; i < 4; i++)
         expect_named(names[i], false);
     hakmem_profile_stop();
 }
 
-int main(void)
-{
-    check_start("sites");
-    RUN(each_form_serves);
-    RUN(each_form_refuses);
-    RUN(rare_token_forms);
-    RUN(a_profile_has_the_names);
-    RUN(names_of_all_sizes);
-    RUN(foreign_names);
-    RUN(threads_have_their_own);
-    RUN(it_serves_while_a_profile_is_on);
-    RUN(rare_token_forms);
-    return check_end();
-}
+TEST(rare_token_forms_after_a_profile) { rare_token_forms(); }
+
+int main(void) { return tests_main("sites"); }

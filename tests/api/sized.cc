@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <hakmem/hakmem.h>
 #include <new>
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -62,7 +61,7 @@ void form(const char *what, Take take, Give give)
     }
 }
 
-void frees_of_c()
+TEST(frees_of_c)
 {
     form("free_sized", hakmem_malloc, hakmem_free_sized);
     form(
@@ -70,7 +69,7 @@ void frees_of_c()
         [](void *p, size_t n) { hakmem_free_aligned_sized(p, 64, n); });
 }
 
-void deletes()
+TEST(deletes)
 {
     form(
         "delete", [](size_t n) { return ::operator new(n); },
@@ -99,7 +98,7 @@ struct larger : plain {
     char more[900];
 };
 
-void types()
+TEST(types)
 {
     plain *p = new larger;
     size_t found = reports([&] { delete p; });
@@ -127,14 +126,12 @@ void *each(void *give)
     return nullptr;
 }
 
-void every_call()
+TEST(every_call)
 {
     each(&both[0]);
     each(&both[1]);
     for (give_sized &give : both) {
-        pthread_t thread;
-        CHECK(pthread_create(&thread, nullptr, each, &give) == 0, "no thread");
-        pthread_join(thread, nullptr);
+        in_thread(each, &give);
     }
 }
 
@@ -142,12 +139,7 @@ void every_call()
 
 int main()
 {
-    check_start("sized");
     const char *option = getenv("HAKMEM_CHECK_SIZES");
     checked = option != nullptr && strcmp(option, "on") == 0;
-    RUN(frees_of_c);
-    RUN(deletes);
-    RUN(types);
-    RUN(every_call);
-    return check_end();
+    return tests_main("sized");
 }

@@ -44,7 +44,7 @@ static void retire_all(void)
         retire(i);
 }
 
-static void every_size_to_70000(void)
+TEST(every_size_to_70000)
 {
     for (size_t n = 0; n <= 70000; n++)
         try_size(n, (unsigned)n);
@@ -52,7 +52,7 @@ static void every_size_to_70000(void)
 }
 
 /* Eight steps to each doubling, as classes lie, and their neighbours. */
-static void around_class_bounds(void)
+TEST(around_class_bounds)
 {
     unsigned number = 0;
     for (size_t base = 64; base <= 2 * MiB; base *= 2)
@@ -62,7 +62,7 @@ static void around_class_bounds(void)
     retire_all();
 }
 
-static void powers_of_two_to_64_mib(void)
+TEST(powers_of_two_to_64_mib)
 {
     for (size_t n = 1; n <= 64 * MiB; n *= 2) {
         const size_t near[] = {n - 1, n, n + 1, n + 16, n + 4096, n > 4096 ? n - 4096 : n};
@@ -76,7 +76,7 @@ static void powers_of_two_to_64_mib(void)
 }
 
 /* Blocks of one size at once: no two may overlap. */
-static void many_of_a_size(void)
+TEST(many_of_a_size)
 {
     enum { N = 3000 };
     static void *blocks[N];
@@ -94,12 +94,4 @@ static void many_of_a_size(void)
     }
 }
 
-int main(void)
-{
-    check_start("sizes");
-    RUN(every_size_to_70000);
-    RUN(around_class_bounds);
-    RUN(powers_of_two_to_64_mib);
-    RUN(many_of_a_size);
-    return check_end();
-}
+int main(void) { return tests_main("sizes"); }

@@ -5,7 +5,7 @@
 
 #include <sys/resource.h>
 
-static void malloc_zero_is_unique(void)
+TEST(malloc_zero_is_unique)
 {
     enum { N = 2000 };
     static void *blocks[N];
@@ -25,7 +25,7 @@ static void malloc_zero_is_unique(void)
         do_free(blocks[i]);
 }
 
-static void calloc_of_nothing_is_a_block(void)
+TEST(calloc_of_nothing_is_a_block)
 {
     void *a = NEED("calloc(0, 0)", do_calloc(0, 0));
     void *b = NEED("calloc(0, 8)", do_calloc(0, 8));
@@ -39,19 +39,19 @@ static void calloc_of_nothing_is_a_block(void)
     do_free(d);
 }
 
-static void free_null_does_nothing(void)
+TEST(free_null_does_nothing)
 {
     errno = 4321;
     do_free(NULL);
     CHECK_ERROR("errno after free(NULL)", errno, 4321);
 }
 
-static void usable_size_of_null_is_zero(void)
+TEST(usable_size_of_null_is_zero)
 {
     CHECK_SIZE("malloc_usable_size(NULL)", do_usable_size(NULL), 0);
 }
 
-static void realloc_null_is_malloc(void)
+TEST(realloc_null_is_malloc)
 {
     for (size_t n = 0; n < 5 * MiB; n = n * 3 + 1) {
         unsigned char *p = NEED("realloc(NULL, n)", do_realloc(NULL, n));
@@ -74,7 +74,7 @@ static size_t peak_rss(void)
     return (size_t)usage.ru_maxrss * KiB;
 }
 
-static void realloc_to_zero_frees(void)
+TEST(realloc_to_zero_frees)
 {
     static const size_t sizes[] = {1, 24, 1000, 20000, 64 * KiB, 3 * MiB};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -110,7 +110,7 @@ static const size_t sizes[] = {
 };
 #define SIZES (sizeof sizes / sizeof *sizes)
 
-static void realloc_keeps_content_from_any_size_to_any(void)
+TEST(realloc_keeps_content_from_any_size_to_any)
 {
     for (size_t i = 0; i < SIZES; i++) {
         for (size_t k = 0; k < SIZES; k++) {
@@ -130,7 +130,7 @@ static void realloc_keeps_content_from_any_size_to_any(void)
     }
 }
 
-static void realloc_grows_step_by_step(void)
+TEST(realloc_grows_step_by_step)
 {
     static const size_t steps[] = {1, 24, 4099, 300000};
     for (size_t k = 0; k < sizeof steps / sizeof *steps; k++) {
@@ -158,7 +158,7 @@ static void realloc_grows_step_by_step(void)
 }
 
 /* An aligned block may lie inside what was taken for it (trap 5). */
-static void realloc_keeps_content_of_aligned_blocks(void)
+TEST(realloc_keeps_content_of_aligned_blocks)
 {
     for (size_t align = 16; align <= 4 * MiB; align *= 4) {
         for (size_t i = 0; i < SIZES; i += 3) {
@@ -176,7 +176,7 @@ static void realloc_keeps_content_of_aligned_blocks(void)
     }
 }
 
-static void all_of_usable_size_is_kept_by_realloc(void)
+TEST(all_of_usable_size_is_kept_by_realloc)
 {
     for (size_t i = 0; i < SIZES; i++) {
         void *p = NEED("malloc", do_malloc(sizes[i]));
@@ -188,18 +188,4 @@ static void all_of_usable_size_is_kept_by_realloc(void)
     }
 }
 
-int main(void)
-{
-    check_start("values");
-    RUN(malloc_zero_is_unique);
-    RUN(calloc_of_nothing_is_a_block);
-    RUN(free_null_does_nothing);
-    RUN(usable_size_of_null_is_zero);
-    RUN(realloc_null_is_malloc);
-    RUN(realloc_to_zero_frees);
-    RUN(realloc_keeps_content_from_any_size_to_any);
-    RUN(realloc_grows_step_by_step);
-    RUN(realloc_keeps_content_of_aligned_blocks);
-    RUN(all_of_usable_size_is_kept_by_realloc);
-    return check_end();
-}
+int main(void) { return tests_main("values"); }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.budgets.conftest import Hakmem
+from tests.ran import ran
 
 PYTHON = Path(__file__).parents[2] / "python"
 TESTS = """
@@ -92,7 +92,7 @@ def test_in_several_processes(hakmem: Hakmem, tests: Path) -> None:
         assert said in done.stdout, done  # where CI is set, in the summary, too
     assert "not checked" not in done.stdout
     plain = {"PYTHONPATH": str(PYTHON)}
-    done = subprocess.run(words, capture_output=True, text=True, env=plain)
+    done = ran(*words, env=plain)
     assert "6 passed, 1 xpassed" in done.stdout, done
     assert done.stdout.count("hakmem: limits of 6 tests not checked: ") == 1
 
@@ -106,7 +106,7 @@ def test_beside_a_budget_of_the_process(hakmem: Hakmem, tests: Path) -> None:
 
 def test_elsewhere(tests: Path) -> None:
     plain = {"PYTHONPATH": str(PYTHON)}
-    done = subprocess.run([*PYTEST, tests], capture_output=True, text=True, env=plain)
+    done = ran(*PYTEST, tests, env=plain)
     assert "6 passed, 1 xpassed" in done.stdout, done
     (line,) = (one for one in done.stdout.splitlines() if one.startswith("hakmem:"))
     assert line == (

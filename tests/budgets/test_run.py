@@ -8,23 +8,23 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.budgets.conftest import Hakmem
+from tests.ran import ran
+from tests.watch.watched import Command
 
-Given = Callable[[str], Path]
 EXCEEDED = 122
 LINE = re.compile(r"hakmem run: budgets_plant \(([0-9]+)\): (.*)")
 ALL = ("--max-peak=40M", "--max-leaked", "2000", "--max-allocations=1e5")
 
 
 @pytest.fixture
-def plant(given: Callable[[str], Path]) -> Path:
-    program = given("--programs") / "budgets_plant"
+def plant(programs: Path) -> Path:
+    program = programs / "budgets_plant"
     if not program.exists():
         pytest.skip("there is no C++ compiler")
     return program
@@ -164,24 +164,24 @@ def test_that_nothing_was_checked_is_a_failure(hakmem: Hakmem, plant: Path, tmp_
 
 
 @pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-", "<&- >&-", "<&- >&- 2>&-"])
-def test_closed_streams(closed: str, hakmem: Hakmem, plant: Path, given: Given) -> None:
+def test_closed_streams(closed: str, hakmem: Hakmem, plant: Path, command: Command) -> None:
     """What is said there must not be read as what the tracer tells."""
     for limit, status in ("1G", 0), ("1", EXCEEDED):
-        words = ("/bin/sh", given("--hakmem"), "run", f"--max-peak={limit}", plant, "churn")
+        words = ("/bin/sh", command.path, "run", f"--max-peak={limit}", plant, "churn")
         line = shlex.join(map(str, words))
         done = subprocess.run(["sh", "-c", f"{line} {closed}"], capture_output=True, timeout=120)
         assert done.returncode == status, done
 
 
-def test_the_processes_of_another_namespace(hakmem: Hakmem, plant: Path, given: Given) -> None:
+def test_the_processes_of_another_namespace(hakmem: Hakmem, plant: Path, command: Command) -> None:
     """In /proc, where the program's number is somebody else's."""
     apart = ["unshare", "--pid", "--fork", "--kill-child"]
     if os.geteuid() != 0:
         apart.insert(1, "--map-root-user")
     if shutil.which("unshare") is None or subprocess.run([*apart, "true"]).returncode != 0:
         pytest.skip("PID namespaces are not permitted")
-    words = ("/bin/sh", given("--hakmem"), "run", "--max-peak=1G", plant, "churn")
-    done = subprocess.run([*apart, *map(str, words)], capture_output=True, text=True, timeout=120)
+    words = ("/bin/sh", command.path, "run", "--max-peak=1G", plant, "churn")
+    done = ran(*apart, *map(str, words))
     assert done.returncode == 125 and "another PID namespace" in done.stderr, done
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests import inside
+from tests.ran import ran
 
 SOURCES = Path(__file__).parent / "programs"
 SECONDS = 300
@@ -77,14 +78,7 @@ class Built:
                 self.front, *map(str, words), seconds=SECONDS, environment=environment
             )
             return Done(done.returncode, done.stdout, done.stderr)
-        done = subprocess.run(
-            [*by, str(self.front), *map(str, words)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
+        done = ran(*by, str(self.front), *map(str, words), env=environment)
         return Done(done.returncode, done.stdout, done.stderr)
 
     def doctor(self, *words: str | Path, by: Sequence[str] = (), **variables: str) -> Answer:
@@ -112,7 +106,7 @@ class Programs:
             flags = ["-O1", "-fno-builtin", "-pthread"]
             files = [SOURCES / f"{source}.c", *words]
             command = [compiler, *flags, "-o", str(out), *map(str, files)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+            done = ran(*command)
             assert done.returncode == 0, done.stderr
         return out
 
@@ -151,7 +145,7 @@ def waiting(
 
 def library_of(package_file: str) -> Path:
     """A library of Debian's, by the name that programs know it by."""
-    done = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True)
+    done = ran("/sbin/ldconfig", "-p")
     for line in done.stdout.splitlines():
         if line.split()[:1] == [package_file]:
             return Path(line.split()[-1])

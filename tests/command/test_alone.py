@@ -15,7 +15,8 @@ import pytest
 from hakmem import variants
 from hakmem.bench_command import GROUPS
 from hakmem.cli import parsers
-from tests.command.command import SECONDS, Built, Done, clean_environment
+from tests.command.command import Built, Done, clean_environment
+from tests.ran import ran
 
 TOP, COMMANDS = parsers()
 NOWHERE = "/nowhere/python3"
@@ -30,14 +31,7 @@ class Alone:
 
     def __call__(self, *words: str, **variables: str) -> Done:
         given = {"XDG_CACHE_HOME": str(self.cache), "PATH": "/usr/bin:/bin"} | variables
-        done = subprocess.run(
-            [self.front, *words],
-            env=clean_environment() | given,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
+        done = ran(self.front, *words, env=clean_environment() | given)
         assert list(self.cache.iterdir()) == []
         return Done(done.returncode, done.stdout, done.stderr)
 

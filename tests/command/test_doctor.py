@@ -24,6 +24,7 @@ from tests.command.command import (
     waiting,
 )
 from tests.nobody import NOBODY, as_nobody, public_folder, readable_by_nobody
+from tests.ran import ran
 
 OWN = Path(__file__).parent / "programs/own.c"
 
@@ -184,7 +185,7 @@ def test_32_bits(built: Built, tmp_path: Path) -> None:
     program = tmp_path / "program"
     source = 'void _start(void) { __asm__ volatile("int $0x80" : : "a"(1), "b"(0)); }'
     command = ["gcc", "-m32", "-nostdlib", "-static", "-x", "c", "-", "-o", str(program)]
-    subprocess.run(command, input=source, text=True, check=True, capture_output=True)
+    ran(*command, input=source, check=True)
     answer = built.doctor("--", program)
     is_not(answer, "architecture")
     assert "x86, 32 bits" in answer.text
@@ -354,7 +355,7 @@ def test_a_library_that_only_the_program_sees(built: Built, programs: Programs) 
     nobody = as_nobody()
     mount = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"']
     with public_folder() as folder:
-        tried = subprocess.run([*mount, str(folder), "true"], capture_output=True, text=True)
+        tried = ran(*mount, str(folder), "true")
         if tried.returncode:
             pytest.skip(f"nothing can be mounted here: {tried.stderr.strip()}")
         script = f"cp {built.library} {folder}/libhakmem.so && cp {programs.blocks} {folder}"
@@ -370,7 +371,7 @@ def test_a_library_that_only_the_program_sees(built: Built, programs: Programs) 
 def test_a_library_on_noexec(built: Built, programs: Programs, tmp_path: Path) -> None:
     apart = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c"]
     mount = 'mount -t tmpfs -o noexec none "$0" && exec "$@"'
-    tried = subprocess.run([*apart, mount, str(tmp_path), "true"], capture_output=True, text=True)
+    tried = ran(*apart, mount, str(tmp_path), "true")
     if tried.returncode:
         pytest.skip(f"nothing can be mounted here: {tried.stderr.strip()}")
     script = f'cp {built.library} "$0/libhakmem.so" && LD_PRELOAD=$0/libhakmem.so exec "$@"'

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from hakmem import extras
+from tests.ran import ran
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "hakmem"
@@ -52,14 +53,7 @@ def run(
     python: Path, library: Path, *words: str | Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     front = ROOT / "command" / "hakmem.in"  # a script, if not one that runs
-    return subprocess.run(
-        [python, "-E", PACKAGE, front, library, *words],
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    return ran(python, "-E", PACKAGE, front, library, *words, env={**os.environ, **environment})
 
 
 RECORDING = b"hakmem recording 1\n"
@@ -276,11 +270,11 @@ def test_without_the_benchmark_system(
     package = tmp_path / "share" / "hakmem"
     shutil.copytree(PACKAGE, package)
     start = [sys.executable, "-E", str(package), "hakmem", str(library)]
-    done = subprocess.run([*start, *words], capture_output=True, text=True)
+    done = ran(*start, *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(
         f"hakmem {words[0]}: its package hakmem_yardstick is not installed"
     )
     assert "cmake --install" in done.stderr and done.stderr.count("\n") == 1
-    version = subprocess.run([*start, "--version"], capture_output=True, text=True)
+    version = ran(*start, "--version")
     assert version.returncode == 0 and version.stdout.startswith("hakmem ")

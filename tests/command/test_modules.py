@@ -13,7 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from hakmem import modules
-from tests.command.command import SECONDS, clean_environment
+from tests.command.command import clean_environment
+from tests.ran import ran
 
 ROOT = Path(__file__).parents[2]
 SYSTEM = "/usr/bin/python3"
@@ -43,13 +44,8 @@ def _without(python: str, words: list[str], missing: list[str]) -> subprocess.Co
         f"sys.argv = ['hakmem', 'hakmem', 'libhakmem.so', *{words}]\n"
         "from hakmem.cli import main; main()"
     )
-    return subprocess.run(
-        [python, "-c", program],
-        cwd=Path(modules.__file__).parents[1],
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
+    return ran(
+        python, "-c", program, cwd=Path(modules.__file__).parents[1], env=clean_environment()
     )
 
 
@@ -80,11 +76,11 @@ def test_in_a_debian(words: list[str], missing: list[str], status: int) -> None:
     find = (
         f"import importlib; [print(importlib.import_module(one).__path__[0]) for one in {missing}]"
     )
-    found = subprocess.run([SYSTEM, "-c", find], capture_output=True, text=True)
+    found = ran(SYSTEM, "-c", find)
     if found.returncode or not Path("/usr/bin/dpkg").exists():
         pytest.skip(f"needs Debian's Python modules {missing}")
     owner = ["dpkg-query", "--search", *(f"{path}/__init__.py" for path in found.stdout.split())]
-    owners = subprocess.run(owner, capture_output=True, text=True, check=True).stdout
+    owners = ran(*owner, check=True).stdout
     named = _command(SYSTEM, words, missing, status)
     assert named[:2] == ["apt-get", "install"]
     assert sorted(named[2:]) == sorted(line.partition(":")[0] for line in owners.splitlines())
@@ -108,7 +104,7 @@ def test_every_list_of_packages_has_them(file: str) -> None:
 @pytest.mark.parametrize("required", _required(), ids=lambda one: str(one.name))
 def test_debian_s_versions_are_permitted(required: Requirement) -> None:
     ask = f"import importlib.metadata; print(importlib.metadata.version({required.name!r}))"
-    done = subprocess.run([SYSTEM, "-c", ask], capture_output=True, text=True)
+    done = ran(SYSTEM, "-c", ask)
     if done.returncode:
         pytest.skip(f"needs Debian's python3-{required.name}")
     assert done.stdout.strip() in required.specifier

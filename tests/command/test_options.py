@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from hakmem.table import AUTO, gone, number, renamed, table
-from tests.command.command import SECONDS, Built, clean_environment
+from tests.command.command import Built, clean_environment
+from tests.ran import ran
 
 
 def records(built: Built, *words: str, **variables: str) -> dict[str, dict[str, object]]:
@@ -161,14 +162,14 @@ THAT_PRINT = [
 def test_output_that_cannot_be_written(words: list[str], built: Built, tmp_path: Path) -> None:
     """To a full disk, and to a standard output that is closed."""
     for redirection, reason in (">/dev/full", "No space left on device"), (">&-", "is closed"):
-        done = subprocess.run(
-            ["sh", "-c", f'"$0" "$@" {redirection}', str(built.front), *words],
+        done = ran(
+            "sh",
+            "-c",
+            f'"$0" "$@" {redirection}',
+            str(built.front),
+            *words,
             env=clean_environment(),
             cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
         )
         assert done.returncode == 3, done
         assert reason in done.stderr, done
@@ -179,15 +180,7 @@ def test_output_that_cannot_be_written(words: list[str], built: Built, tmp_path:
 def test_no_folder_for_what_is_temporary(words: list[str], built: Built, tmp_path: Path) -> None:
     """Where no file can be written. That is no mistake in hakmem."""
     limited = f"ulimit -f 0; {shlex.join([str(built.front), *words])} -- true"
-    done = subprocess.run(
-        ["sh", "-c", limited],
-        env=clean_environment(),
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    done = ran("sh", "-c", limited, env=clean_environment(), cwd=tmp_path)
     assert done.returncode not in (0, 1) and done.stderr.count("\n") == 1, done
     assert done.stderr.startswith(f"hakmem {words[0]}: ") and "mistake" not in done.stderr
 

@@ -6,7 +6,6 @@ import os
 import pty
 import select
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.command.command import Built, clean_environment
+from tests.ran import ran
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "share/man/man1").glob("*.1"))
@@ -24,9 +24,7 @@ SECONDS = 300
 
 
 def test_they_are_what_the_command_says() -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tools/pages.py"), "--check"], capture_output=True, text=True
-    )
+    done = ran(sys.executable, str(ROOT / "tools/pages.py"), "--check")
     assert done.returncode == 0, done.stderr
 
 
@@ -35,7 +33,7 @@ def test_manual_pages(page: Path) -> None:
     if shutil.which("groff") is None:
         pytest.skip("groff is not installed")
     command = ["groff", "-man", "-ww", "-Tutf8", "-P-cbou", str(page)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    done = ran(*command)
     assert (done.returncode, done.stderr) == (0, "")
     for section in "NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "SEE ALSO":
         assert f"\n{section}\n" in done.stdout

@@ -13,6 +13,7 @@ import pytest
 
 from hakmem.table import gone, table
 from tests.command.command import Built, clean_environment, library_of
+from tests.ran import ran
 
 SHOW = 'printf "%s\\n" "$LD_PRELOAD"; grep -c libhakmem /proc/$$/maps; printf "<%s>" "$@"'
 
@@ -234,7 +235,7 @@ def copy(built: Built, folder: Path, library: bool = True) -> Path:
 
 def test_without_the_library_with_assertions(built: Built, tmp_path: Path) -> None:
     front = copy(built, tmp_path / "here")
-    done = subprocess.run([front, "run", "--debug", "true"], capture_output=True, text=True)
+    done = ran(front, "run", "--debug", "true")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (125, "", 1)
     missing = tmp_path / "here/bin/../libhakmem-debug.so"
     assert f"{missing} is not installed: install the Debian package hakmem-debug" in done.stderr
@@ -255,21 +256,14 @@ def test_however_it_is_called(way: str, built: Built, tmp_path: Path) -> None:
         "sh": ["sh", "here/bin/hakmem"],
     }[way]
     # A relative path would be lost on the way to another folder.
-    done = subprocess.run(
-        [*command, "run", "sh", "-c", "cd / && exec sh -c 'grep -c $0 /proc/$$/maps' $0",
-         str(tmp_path / "here/libhakmem.so")],
-        env=clean_environment() | {"PATH": f"{front.parent}:{os.environ['PATH']}"},
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
+    script = ("cd / && exec sh -c 'grep -c $0 /proc/$$/maps' $0", tmp_path / "here/libhakmem.so")
+    environment = clean_environment() | {"PATH": f"{front.parent}:{os.environ['PATH']}"}
+    done = ran(*command, "run", "sh", "-c", *script, env=environment, cwd=tmp_path)
     assert done.returncode == 0 and int(done.stdout) > 0, done
 
 
 def test_its_library_is_missing(built: Built, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [copy(built, tmp_path / "here", library=False), "run", "true"],
-        capture_output=True,
-        text=True,
-    )
+    done = ran(copy(built, tmp_path / "here", library=False), "run", "true")
     assert (done.returncode, done.stdout) == (125, "")
     assert "libhakmem.so: cannot be read; install hakmem again" in done.stderr
 
@@ -277,7 +271,7 @@ def test_its_library_is_missing(built: Built, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a b", "a:b", "a\tb", "a$LIB"])
 def test_paths_that_the_loader_can_t_preload(name: str, built: Built, tmp_path: Path) -> None:
     front = copy(built, tmp_path / name)
-    done = subprocess.run([front, "run", "true"], capture_output=True, text=True)
+    done = ran(front, "run", "true")
     assert (done.returncode, done.stdout) == (125, "")
     assert "the loader preloads no file with" in done.stderr
 

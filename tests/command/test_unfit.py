@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.command.command import Built, Programs, go_program
 from tests.nobody import NOBODY, as_nobody, public_folder, readable_by_nobody
+from tests.ran import ran
 
 MODES: tuple[list[str], ...] = ([], ["--hardened"], ["--guards"], ["--profile"], ["--leaks"],
          ["--leaks", "--leaks-status=9"], ["--profile", "--leaks"],
@@ -33,7 +33,7 @@ def compiled(compiler: str, *flags: str, source: str = EXITS) -> Path:
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     words = [compiler, *flags, "-x", "c", "-", "-o", "program"]
-    done = subprocess.run(words, input=source, text=True, capture_output=True)
+    done = ran(*words, input=source)
     assert done.returncode == 0, done.stderr
     return Path("program").resolve()
 
@@ -82,7 +82,7 @@ def check(built: Built, words: list[str], program: Path, why: str) -> None:
 def test_the_loader_by_its_own_name(built: Built) -> None:
     """It is linked as a static program is, and preloads."""
     program = compiled("gcc")
-    headers = subprocess.run(["readelf", "-l", program], capture_output=True, text=True).stdout
+    headers = ran("readelf", "-l", program).stdout
     loader = headers.partition("interpreter: ")[2].partition("]")[0]
     done = built("run", "--profile=x.heap", loader, program)
     assert (done.status, done.out, done.err) == (3, "here\n", "") and Path("x.heap").exists()

@@ -6,14 +6,14 @@ everything they call; the loop's own instructions are in no figure.
 """
 
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from hakmem import callgrind
-from tests.counts.work import Work, clean_environment
+from tests.counts.work import Work
+from tests.ran import clean_environment, ran
 
 LOOP, MEASURED = "work_operate", "work_operate_measured"
 
@@ -42,7 +42,7 @@ def cost(
     environment = clean_environment() | settings
     if library:
         environment["LD_PRELOAD"] = str(library)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = ran(*command, env=environment)
     assert done.returncode == 0, done.stderr
     in_force = Path(done.stdout.splitlines()[0])
     assert in_force == library if library else in_force.name.startswith("libc"), in_force

@@ -1,11 +1,11 @@
 """Runs the driver under strace, and reads which system calls it made between its markers."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.counts.work import Work, clean_environment
+from tests.counts.work import Work
+from tests.ran import clean_environment, ran
 
 BEGIN, END = "counts: begin", "counts: end"
 
@@ -13,7 +13,7 @@ BEGIN, END = "counts: begin", "counts: end"
 def skip_without_strace() -> None:
     """Some machines have no strace, and some containers permit no process to trace another."""
     try:
-        done = subprocess.run(["strace", "-f", "true"], capture_output=True, text=True)
+        done = ran("strace", "-f", "true")
     except FileNotFoundError:
         pytest.skip("strace is not installed")
     if done.returncode:
@@ -24,7 +24,7 @@ def system_calls(driver: Path, library: Path, work: Work, warm_ups: int, out: Pa
     """System calls of all threads in the counted part; `out` gets the whole trace."""
     command = ["strace", "-f", "-o", str(out), "-e", "trace=all", "-e", "signal=none"]
     command += ["-E", f"LD_PRELOAD={library}", str(driver), *work.arguments(), str(warm_ups)]
-    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True)
+    done = ran(*command, env=clean_environment())
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == str(library), "another malloc was in force"
     return between_markers(out.read_text())

@@ -1,6 +1,5 @@
 """What the driver is to do, and in which environment."""
 
-import os
 from dataclasses import dataclass
 
 OPERATIONS = 100_000
@@ -22,9 +21,3 @@ class Work:
         if self.largest != self.smallest:
             sizes += f"-{self.largest}"
         return f"{self.slots} slots of {sizes} B"
-
-
-def clean_environment() -> dict[str, str]:
-    """Ours without what would set up either allocator."""
-    settings = ("HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD")
-    return {name: value for name, value in os.environ.items() if not name.startswith(settings)}

@@ -1,12 +1,12 @@
 """docs/claims.md: each line has words of README.md and commands that are there."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.docs.options_named import ROOT
+from tests.ran import ran
 
 README = (ROOT / "README.md").read_text()
 ROW = re.compile(r"^\| (?!---|the README says)(.+?) \| (.+?) \| (.*?) ?\|$", re.MULTILINE)
@@ -44,9 +44,7 @@ def test_the_command_is_there(command: str, build: Path) -> None:
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
     elif words[:3] == ["ctest", "--preset", "release"]:
         which = [word.strip("'") for word in words[3:]]
-        listed = subprocess.run(
-            ["ctest", "--test-dir", build, "-N", *which], capture_output=True, text=True
-        )
+        listed = ran("ctest", "--test-dir", build, "-N", *which)
         assert int(listed.stdout.rpartition("Total Tests: ")[2]) > 0
     else:
         assert words[0] == ".venv/bin/python"

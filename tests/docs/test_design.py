@@ -2,11 +2,11 @@
 table of locks is made from the source."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 from tests.docs.options_named import ROOT, tracked
+from tests.ran import ran
 
 PAGE = (ROOT / "docs/design.md").read_text()
 CODE = re.compile(r"`([^`\n]+)`")
@@ -25,9 +25,7 @@ def test_names_in_code_are_names_in_the_source(library: Path) -> None:
     """As its first lines promise; tests are named as ctest names them."""
     files = {str(file.relative_to(ROOT)) for file in sources()}
     words = set(re.findall(r"\w+", "\n".join(f.read_text(errors="replace") for f in sources())))
-    listed = subprocess.run(
-        ["ctest", "--test-dir", library.parent, "-N"], capture_output=True, text=True, check=True
-    )
+    listed = ran("ctest", "--test-dir", library.parent, "-N", check=True)
     words |= set(re.findall(r"#\d+: (\S+)", listed.stdout)) | OF_OTHERS
     spans = CODE.findall(re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL))
     named_files = {name for span in spans for name in FILE.findall(span)}
@@ -54,5 +52,5 @@ def test_counts_of_the_fast_paths() -> None:
 
 def test_the_table_of_locks_is_made_from_the_source() -> None:
     command = [sys.executable, str(ROOT / "tools/design.py"), "--check"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = ran(*command)
     assert done.returncode == 0, done.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.man3 import Header, Page, pages
+from tests.ran import ran
 
 ROOT = Path(__file__).parents[2]
 MAN = ROOT / "share/man"
@@ -116,13 +117,11 @@ def test_no_warnings(section: str, formatter: str) -> None:
     if formatter == "mandoc":
         found = [path for path in found if not path.read_text().startswith(".so ")]
     for path in found:
-        done = subprocess.run(
-            [*FORMATTERS[formatter], str(path)],
+        done = ran(
+            *FORMATTERS[formatter],
+            str(path),
             cwd=MAN,
             env=os.environ | {"MANROFFSEQ": "", "MANWIDTH": "80", "LC_ALL": "C.UTF-8"},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
         )
         said = done.stderr + (done.stdout if formatter == "mandoc" else "")
         assert (done.returncode, said) == (0, ""), path.name

@@ -1,7 +1,6 @@
 """The wheel, made from the source archive or taken from a release, and installed into a new
 environment."""
 
-import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.install.tree import SOURCE, check_commit, check_sheet, done, one
+from tests.ran import ran
 
 NEEDED_TO_BUILD = {
     *("CMakeLists.txt", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"),
@@ -115,9 +115,7 @@ def test_pytest_finds_the_plug_in(environment: Path, tmp_path: Path) -> None:
     )
     (tmp_path / "test_it.py").write_text(marked)
     words = (environment / "bin/python", "-m", "pytest", tmp_path)
-    ended = subprocess.run(
-        [environment / "bin/hakmem", "run", *words], capture_output=True, text=True, cwd=tmp_path
-    )
+    ended = ran(environment / "bin/hakmem", "run", *words, cwd=tmp_path)
     assert "more than limit_memory permits (1.0 MiB)" in ended.stdout, ended
 
 
@@ -131,7 +129,7 @@ def test_names_its_commit(environment: Path, made: Path | None) -> None:
 
 def test_says_that_a_path_with_a_space_cannot_be_preloaded(wheel: Path, tmp_path: Path) -> None:
     folder = _environment(tmp_path / "with space", wheel)
-    ended = subprocess.run([folder / "bin/hakmem", "run", "ls"], capture_output=True, text=True)
+    ended = ran(folder / "bin/hakmem", "run", "ls")
     assert ended.returncode == 125
     assert "space" in ended.stderr and ended.stderr.count("\n") == 1
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ran import ran
 from tools.check_layers import FLOOR
 
 ROOT = Path(__file__).parents[2]
@@ -14,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 def check(root: Path) -> tuple[int, str]:
     command = [sys.executable, str(ROOT / "tools/check_layers.py"), str(root)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = ran(*command)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -33,7 +34,7 @@ def test_the_page_lists_the_layers() -> None:
 
 def test_nothing_uses_the_yardstick() -> None:
     command = [sys.executable, "tools/check_layers.py"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = ran(*command, cwd=ROOT)
     assert (done.returncode, done.stdout) == (0, "layers in order\n")
 
 
@@ -125,7 +126,7 @@ def check_objects(root: Path, sources: dict[str, str]) -> tuple[int, str]:
         subprocess.run(["cc", "-c", root / name, "-o", out], check=True)
         objects.append(str(out))
     command = [sys.executable, str(ROOT / "tools/check_layers.py"), "--objects", *objects]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = ran(*command)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.leaks.searched import Run, refuses_ptrace
+from tests.watch.watched import Command
 
 
 @pytest.fixture
-def run(given: Callable[[str], Path], tmp_path: Path) -> Run:
+def run(command: Command, programs: Path, tmp_path: Path) -> Run:
     """Skips where nothing can be traced."""
-    run = Run(given("--hakmem"), given("--programs"), tmp_path)
+    run = Run(command.path, programs, tmp_path)
     refused = refuses_ptrace(run)
     if refused:
         pytest.skip(refused)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from tests import inside
+from tests.ran import clean_environment
 
 SECONDS = 300
 SAID = re.compile(r"hakmem run: (\S+) \(([0-9]+)\): (.*)")
@@ -46,7 +46,7 @@ class Run:
             stdin=subprocess.DEVNULL,
             text=True,
             cwd=self.folder,
-            env=environment(),
+            env=clean_environment(),
             **more,
         )
 
@@ -63,7 +63,7 @@ class Run:
             self.hakmem,
             *map(str, words),
             seconds=SECONDS,
-            environment=environment(),
+            environment=clean_environment(),
             folder=self.folder,
         )
         return Ended(done.returncode, done.stdout, done.stderr)
@@ -105,10 +105,6 @@ def tables(text: str) -> dict[str, dict[str, Amounts]]:
         one.blocks += row[0]
         one.through += row[1]
     return found
-
-
-def environment() -> dict[str, str]:
-    return {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
 
 
 @functools.cache

@@ -1,10 +1,7 @@
 /* A class that has many slabs gets the memory of a new one with one call, and where the kernel or a
  * filter refuses that, it is asked no second time. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../api/check.h"
 #include "hakmem/hakmem.h"
@@ -27,7 +24,9 @@ static size_t calls_for(size_t slabs)
 }
 
 /* Beside these calls there may be two for each superslab of 64 slabs, for huge pages. */
-static void grows(int error)
+static int error;
+
+static void grows(void)
 {
     const size_t few = LAW_TINY_PART / 2, many = 200;
     os_fake.refused_error = error;
@@ -47,15 +46,8 @@ int main(void)
 {
     static const int errors[] = {0, EINVAL, EPERM, ENOSYS, EACCES};
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        fflush(stdout);
-        pid_t child = fork();
-        if (child == 0) {
-            grows(errors[i]);
-            _exit(!check_all_passed());
-        }
-        int status = 1;
-        CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0,
-              "error %d: the child failed", errors[i]);
+        error = errors[i];
+        in_child(grows);
     }
     return check_end();
 }

@@ -2,7 +2,6 @@
  * work continues as usual; at the limit of locked memory malloc fails with ENOMEM. */
 #include "../api/check.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -111,32 +110,27 @@ static int work_under_the_default_limit(void)
     return 0;
 }
 
-static int in_child(const char *name, int (*body)(void))
+static void run(void *body)
 {
+    int result = (*(int (**)(void))body)();
     fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        check_test = name;
-        alarm(300);
-        int result = body();
-        fflush(stdout);
-        _exit(result != 0 ? result : !check_all_passed());
-    }
-    int status = -1;
-    CHECK(child > 0 && waitpid(child, &status, 0) == child, "fork: %s", error_name(errno));
-    bool skipped = WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED;
-    CHECK(status == 0 || skipped, "%s: expected the end with 0, found %s %d", name,
-          WIFSIGNALED(status) ? "signal" : "status",
-          WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-    return skipped;
+    if (result != 0)
+        _exit(result);
 }
 
 int main(void)
 {
+    static int (*bodies[])(void) = {work_while_locked, work_under_the_default_limit,
+                                    reach_the_limit_of_locked_memory};
+    int skipped = 0;
     check_start("locked");
-    int skipped = in_child("work_while_locked", work_while_locked);
-    skipped += in_child("work_under_the_default_limit", work_under_the_default_limit);
-    skipped += in_child("reach_the_limit_of_locked_memory", reach_the_limit_of_locked_memory);
+    for (size_t i = 0; i < 3; i++) {
+        struct child_end end = child_end(run, &bodies[i]);
+        bool skips = WIFEXITED(end.status) && WEXITSTATUS(end.status) == SKIPPED;
+        CHECK(end.status == 0 || skips, "body %zu: expected the end with 0, found %#x: %s", i,
+              (unsigned)end.status, end.said);
+        skipped += skips;
+    }
     int failed = check_end();
     return failed != 0 ? failed : skipped == 3 ? SKIPPED : 0;
 }

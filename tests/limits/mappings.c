@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define MARK 4321
@@ -97,8 +96,9 @@ static void resize(unsigned i, size_t n)
     pattern_fill(p, n, i + blocks[i].number);
 }
 
-static void one_case(size_t left)
+static void one_case(void *number)
 {
+    size_t left = (size_t)number;
     do_free(NEED("malloc", do_malloc(100)));
     size_t before = statm_read().mapped;
     for (unsigned i = 0; i < BLOCKS; i++)
@@ -166,19 +166,9 @@ int main(void)
     page = (size_t)sysconf(_SC_PAGESIZE);
     check_start("mappings");
     for (size_t i = 0; i < sizeof left / sizeof *left && check_all_passed(); i++) {
-        int status = -1;
-        fflush(stdout);
-        pid_t child = fork();
-        if (child == 0) {
-            check_test = "one_case";
-            alarm(300);
-            one_case(left[i]);
-            _exit(!check_all_passed());
-        }
-        if (CHECK(child > 0 && waitpid(child, &status, 0) == child, "fork: %s", error_name(errno)))
-            CHECK(status == 0, "with %zu mappings left: expected the end with 0, found %s %d",
-                  left[i], WIFSIGNALED(status) ? "signal" : "status",
-                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        struct child_end end = child_end(one_case, (void *)left[i]);
+        CHECK(end.status == 0, "with %zu mappings left: expected the end with 0, found %#x: %s",
+              left[i], (unsigned)end.status, end.said);
     }
     return check_end();
 }

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void growing(void)
+TEST(growing)
 {
     size_t before = statm_read().mapped;
     for (unsigned i = 0; i < 100; i++) {
@@ -36,9 +36,4 @@ static void growing(void)
     printf("address space: %zu MiB before, %zu MiB after\n", before / MiB, after / MiB);
 }
 
-int main(void)
-{
-    check_start("move");
-    RUN(growing);
-    return check_end();
-}
+int main(void) { return tests_main("move"); }

@@ -85,9 +85,24 @@ static void add_rule(unsigned number, unsigned what, const char *test, unsigned 
     load(offsetof(struct seccomp_data, nr));
 }
 
+static void add_named(const char *name, unsigned what, const char *test, unsigned argument,
+                      unsigned value)
+{
+    for (size_t i = 0; i < CALLS; i++)
+        if (strcmp(calls[i].name, name) == 0) {
+            add_rule(calls[i].number, what, test, argument, value);
+            return;
+        }
+    /* Not a call of this architecture, or newer than its headers. */
+}
+
 static void read_rule(char *line)
 {
     char *name = strtok(line, " \t\n");
+    for (; name != NULL && name[strlen(name) - 1] == ','; name = strtok(NULL, " \t\n")) {
+        name[strlen(name) - 1] = 0;
+        add_named(name, SECCOMP_RET_ALLOW, NULL, 0, 0);
+    }
     if (name == NULL || *name == '#')
         return;
     unsigned what = SECCOMP_RET_ALLOW;
@@ -110,12 +125,7 @@ static void read_rule(char *line)
     }
     if (word != NULL && *word != '#')
         fail("a word that is not understood", word);
-    for (size_t i = 0; i < CALLS; i++)
-        if (strcmp(calls[i].name, name) == 0) {
-            add_rule(calls[i].number, what, test, argument, value);
-            return;
-        }
-    /* Not a call of this architecture, or newer than its headers. */
+    add_named(name, what, test, argument, value);
 }
 
 /* Of a page of documentation the blocks that begin with "# rules: NAME" for one of the names. */

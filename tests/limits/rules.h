@@ -2,7 +2,7 @@
  *
  * A line of a list is the name of a system call, what becomes of it (allow, which may be left out;
  * kill; error NUMBER), and a condition: if ARGUMENT is VALUE, within MASK (no other bit is set) or
- * beyond MASK (some is). The first line that fits decides. */
+ * beyond MASK (some is). The first line that fits decides. "a, b, c" allows each of these calls. */
 #ifndef HAKMEM_TESTS_RULES_H
 #define HAKMEM_TESTS_RULES_H
 

@@ -2,36 +2,33 @@
 
 A limit of addresses counts them, and one of locked memory under mlockall."""
 
-import os
 import re
-import subprocess
+from pathlib import Path
 
-PROGRAM = os.environ["ADDRESSES"]
-LIBRARY = os.environ["LIBRARY"]
+from tests.ran import clean_environment, ran
+
 MORE = 2048  # KiB
 
 
-def said(*command: str, library: str = "") -> str:
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    if library:
-        environment["LD_PRELOAD"] = library
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return done.stdout
+def said(*command: str | Path, library: Path | None = None) -> str:
+    preload = {"LD_PRELOAD": str(library)} if library else {}
+    return ran(*command, env=clean_environment() | preload, check=True).stdout
 
 
-def test_a_program_that_allocates_little() -> None:
-    plain = [int(n) for n in said(PROGRAM).split()]
-    ours = [int(n) for n in said(PROGRAM, library=LIBRARY).split()]
+def test_a_program_that_allocates_little(programs: Path, library: Path) -> None:
+    program = programs / "limits_addresses"
+    plain = [int(n) for n in said(program).split()]
+    ours = [int(n) for n in said(program, library=library).split()]
     for before, after in zip(plain, ours, strict=True):
         assert before < after <= before + MORE
 
 
-def test_a_program_of_the_system() -> None:
+def test_a_program_of_the_system(library: Path) -> None:
     """Every class that a program uses has 64 KiB of addresses: cat uses some twenty."""
 
-    def size(library: str = "") -> int:
-        found = re.search(r"VmSize:\s*(\d+) kB", said("cat", "/proc/self/status", library=library))
+    def size(preload: Path | None = None) -> int:
+        found = re.search(r"VmSize:\s*(\d+) kB", said("cat", "/proc/self/status", library=preload))
         assert found
         return int(found[1])
 
-    assert size() < size(LIBRARY) <= size() + MORE + 256
+    assert size() < size(library) <= size() + MORE + 256

@@ -5,10 +5,9 @@ thread and of several."""
 from __future__ import annotations
 
 import errno
-import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from hakmem.table import CHANGEABLE, table
+from tests.ran import clean_environment, ran
+from tests.watch.watched import Command
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,7 +53,7 @@ class Every:
     def start(self, *words: str) -> subprocess.Popen[str]:
         """What it says comes by its descriptor 9."""
         script = 'exec 9>&1 >&2 && exec "$@"'
-        environment = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
+        environment = clean_environment()
         return subprocess.Popen(
             ["/bin/sh", "-c", script, "sh", self.program, *words],
             cwd=self.folder,
@@ -77,13 +78,13 @@ class Every:
 
 
 @pytest.fixture
-def every(given: Callable[[str], Path], library: Path, tmp_path: Path) -> Every:
-    return Every(given("--every"), library, tmp_path)
+def every(programs: Path, library: Path, tmp_path: Path) -> Every:
+    return Every(programs / "limits_every", library, tmp_path)
 
 
 def test_each_has_a_case(every: Every, library: Path) -> None:
     words = ["nm", "-D", "--defined-only", str(library)]
-    exported = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    exported = ran(*words, check=True).stdout
     names = {line.split()[2].partition("@")[0] for line in exported.splitlines()}
     functions = {name for name in names if not name.startswith(FORMS)}
     declared = set(re.findall(r"\b(hakmem_\w+)\(", (ROOT / "include/hakmem/hakmem.h").read_text()))
@@ -155,18 +156,15 @@ def values(name: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("threads", THREADS)
-def test_set_and_purge_from_outside(
-    every: Every, given: Callable[[str], Path], threads: str
-) -> None:
+def test_set_and_purge_from_outside(every: Every, command: Command, threads: str) -> None:
     settings = [f"{name}={value}" for name in CHANGEABLE for value in values(name)]
     needs = documented()
 
     def order(process: subprocess.Popen[str], *words: str) -> None:
         """Until it is done: on a busy machine the process obeys later."""
-        command = ["/bin/sh", str(given("--hakmem")), words[0], str(process.pid), *words[1:]]
         allowed = (0, 2) if words[-1].endswith("=0") else (0,)
         while True:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = command(words[0], process.pid, *words[1:])
             assert process.poll() is None, f"{words}: it ended with {process.poll()}"
             if done.returncode != 4:
                 break

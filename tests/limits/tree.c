@@ -272,42 +272,46 @@ static void turned_off(void)
     knows(0);
 }
 
+static struct {
+    const char *name, *option;
+    void (*test)(void);
+} now;
+
+static void test_now(void)
+{
+    snprintf(root, sizeof root, "%s-%d", now.name, (int)getpid());
+    os_fake.root = root;
+    setenv("HAKMEM_CONTAINER_LIMITS", now.option, 1);
+    setenv("HAKMEM_KEEP_BYTES", "1G", 1);
+    now.test();
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    CHECK(system(command) == 0, "%s failed", command);
+}
+
 /* Free memory is kept, all of it, but for what the limits forbid. */
 static void in_a_new_process(const char *name, void (*test)(void), const char *option)
 {
-    check_test = name;
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        snprintf(root, sizeof root, "%s-%d", name, (int)getpid());
-        os_fake.root = root;
-        setenv("HAKMEM_CONTAINER_LIMITS", option, 1);
-        setenv("HAKMEM_KEEP_BYTES", "1G", 1);
-        test();
-        char command[128];
-        snprintf(command, sizeof command, "rm -rf %s", root);
-        int removed = system(command);
-        _exit(removed != 0 || !check_all_passed());
-    }
-    int status = 1;
-    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0,
-          "the process: expected 0, found status %d", status);
+    now.name = check_test = name;
+    now.test = test;
+    now.option = option;
+    in_child(test_now);
 }
 
-#define RUN_IN_CHILD(test) in_a_new_process(#test, test, "on")
+#define TEST_WITH_LIMITS(test) in_a_new_process(#test, test, "on")
 
 int main(int argc, char **argv)
 {
     first = argc == 2 && strcmp(argv[1], "1") == 0;
-    RUN_IN_CHILD(own_limit);
-    RUN_IN_CHILD(limit_of_a_parent);
-    RUN_IN_CHILD(limit_of_the_root);
-    RUN_IN_CHILD(the_lower_of_two);
-    RUN_IN_CHILD(no_limit);
-    RUN_IN_CHILD(nothing_there);
-    RUN_IN_CHILD(a_limit_that_changes);
-    RUN_IN_CHILD(pressure);
-    RUN_IN_CHILD(near_the_limit);
+    TEST_WITH_LIMITS(own_limit);
+    TEST_WITH_LIMITS(limit_of_a_parent);
+    TEST_WITH_LIMITS(limit_of_the_root);
+    TEST_WITH_LIMITS(the_lower_of_two);
+    TEST_WITH_LIMITS(no_limit);
+    TEST_WITH_LIMITS(nothing_there);
+    TEST_WITH_LIMITS(a_limit_that_changes);
+    TEST_WITH_LIMITS(pressure);
+    TEST_WITH_LIMITS(near_the_limit);
     in_a_new_process("turned_off", turned_off, "off");
     return check_end();
 }

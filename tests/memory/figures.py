@@ -2,8 +2,9 @@
 
 import os
 import re
-import subprocess
 from pathlib import Path
+
+from tests.ran import ran
 
 SKIPPED = 77
 
@@ -14,7 +15,7 @@ class Failed(Exception):
 
 def figures(command: list[str], environment: dict[str, str]) -> dict[str, float] | None:
     """None when the program says that it can't be run here."""
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = ran(*command, env=environment)
     if done.returncode == SKIPPED:
         return None
     if done.returncode:

@@ -3,16 +3,9 @@
  * its slab, or in a slab that is all free. Each in a child. All must end by a report, or by SIGSEGV
  * in the write. With --small: only blocks of up to 32 KiB. Programs that are correct, with threads
  * at work while the process ends, must end as always. */
-#include <malloc.h>
-#include <pthread.h>
-#include <signal.h>
+#include "wrote.h"
+
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum who { SELF, GONE, SLEEPS };
 enum where { HELD, SLAB, ALL_FREE };
@@ -23,10 +16,10 @@ static const char *const where_names[] = {"just freed", "freed before others", "
 
 struct job {
     size_t size;
+    enum who who;
     enum where where;
     char *written;
     atomic_bool done;
-    bool sleeps;
 };
 
 enum { OTHERS = 6000, BYTES_MOST = 64 << 20 };
@@ -62,72 +55,41 @@ static void *thread(void *arg)
     struct job *job = arg;
     free_one(job);
     job->done = true;
-    while (job->sleeps)
+    while (job->who == SLEEPS)
         pause();
     return NULL;
 }
 
-static void write_and_end(size_t size, enum who who, enum where where, int tell)
+static void write_and_end(void *argument)
 {
-    struct job job = {.size = size, .where = where, .sleeps = who == SLEEPS};
-    pthread_t other;
-    if (who == SELF) {
-        free_one(&job);
+    struct job *job = argument;
+    if (job->who == SELF) {
+        free_one(job);
     } else {
-        if (pthread_create(&other, NULL, thread, &job) != 0)
-            _exit(3);
-        while (!job.done)
+        pthread_t other = started(thread, job);
+        while (!job->done)
             usleep(1000);
-        if (who == GONE)
+        if (job->who == GONE)
             pthread_join(other, NULL);
     }
-    volatile char *p = job.written;
-    p[size / 2] ^= 0x5a;
-    if (write(tell, "!", 1) != 1)
-        _exit(3);
+    volatile char *p = job->written;
+    p[job->size / 2] ^= 0x5a;
+    tell_that_it_wrote();
     exit(0);
-}
-
-static size_t read_all(int from, char *to, size_t most)
-{
-    size_t n = 0;
-    for (ssize_t more; (more = read(from, to + n, most - n)) > 0;)
-        n += (size_t)more;
-    return n;
 }
 
 static int failed, cases;
 
 static void try(size_t size, enum who who, enum where where)
 {
-    int out[2], told[2], status;
-    static char text[1 << 16];
-    if (pipe(out) != 0 || pipe(told) != 0)
-        exit(2);
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(out[1], STDERR_FILENO);
-        write_and_end(size, who, where, told[1]);
-    }
-    close(out[1]);
-    close(told[1]);
-    text[read_all(out[0], text, sizeof text - 1)] = 0;
-    char mark;
-    bool wrote = read(told[0], &mark, 1) == 1;
-    close(out[0]);
-    close(told[0]);
-    if (child < 0 || waitpid(child, &status, 0) != child)
-        exit(2);
-    bool reported = wrote && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT &&
-                    strstr(text, "something wrote to this block while it was free") != NULL;
-    bool fault = !wrote && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+    struct job job = {.size = size, .who = who, .where = where};
+    struct child_end end = child_end(write_and_end, &job);
     cases++;
-    if (reported || fault)
+    if (is_found(end, "something wrote to this block while it was free"))
         return;
     failed++;
     printf("%zu bytes, freed by %s, %s: status %#x, %s\n", size, who_names[who], where_names[where],
-           (unsigned)status, *text == 0 ? "no report" : text);
+           (unsigned)end.status, end.said);
 }
 
 /* ---- a correct program, whose threads go on while it ends ---- */
@@ -150,29 +112,25 @@ static void *works(void *arg)
     return NULL;
 }
 
+static void end_beside_threads(void *unused)
+{
+    pthread_t threads[4];
+    (void)unused;
+    threads_start(threads, 4, works);
+    while (begun < 4)
+        usleep(100);
+    usleep(2000);
+    exit(0);
+}
+
 static void correct(void)
 {
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        for (size_t i = 1; i <= 4; i++) {
-            pthread_t thread;
-            if (pthread_create(&thread, NULL, works, (void *)i) != 0)
-                _exit(3);
-        }
-        while (begun < 4)
-            usleep(100);
-        usleep(2000);
-        exit(0);
-    }
-    int status;
-    if (child < 0 || waitpid(child, &status, 0) != child)
-        exit(2);
+    struct child_end end = child_end(end_beside_threads, NULL);
     cases++;
-    if (status == 0)
+    if (end.status == 0)
         return;
     failed++;
-    printf("a correct program: status %#x\n", (unsigned)status);
+    printf("a correct program: status %#x, %s\n", (unsigned)end.status, end.said);
 }
 
 int main(int argc, char **argv)

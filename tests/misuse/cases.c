@@ -83,39 +83,33 @@ static void free_many(void)
 
 static char of_the_program[64] __attribute__((aligned(64)));
 
-static void foreign_static(size_t n) { wrong_free(of_the_program + n); }
+CASE(foreign_static) { wrong_free(of_the_program + n); }
 
-static void foreign_stack(size_t unused)
+CASE(foreign_stack)
 {
-    (void)unused;
     volatile char array[64] __attribute__((aligned(64)));
     array[0] = 1;
     wrong_free((void *)array);
 }
 
-static void foreign_mapping(size_t unused)
+CASE(foreign_mapping)
 {
-    (void)unused;
     wrong_free(mmap(NULL, 1 << 22, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
-static void foreign_number(size_t number) { wrong_free((void *)number); }
+CASE(foreign_number) { wrong_free((void *)n); }
 
-static void foreign_number_warm(size_t number)
+CASE(foreign_number_warm)
 {
     do_free(get(100));
-    wrong_free((void *)number);
+    wrong_free((void *)n);
 }
 
 /* Superslabs hold more slices than one block needs, and slabs of small blocks are one slice. */
-static void free_slice(size_t unused)
-{
-    (void)unused;
-    wrong_free((void *)(((uintptr_t)get(100) & ~(uintptr_t)0xffff) + 0x10000));
-}
+CASE(free_slice) { wrong_free((void *)(((uintptr_t)get(100) & ~(uintptr_t)0xffff) + 0x10000)); }
 
 #ifdef MISUSE_INSIDES
-static void metadata(size_t n)
+CASE(metadata)
 {
     get(100);
     wrong_free(meta_take(n));
@@ -124,27 +118,27 @@ static void metadata(size_t n)
 
 /* ---- beside a block's start ---- */
 
-static void inside(size_t n)
+CASE(inside)
 {
     char *p = get(n);
     wrong_free(p + n / 2 / 16 * 16);
 }
 
-static void unaligned(size_t n)
+CASE(unaligned)
 {
     char *p = get(n);
     wrong_free(p + 8);
 }
 
 /* Some classes don't fill their slabs. Slabs lie on multiples of 64 KiB. */
-static void behind_the_last_block(size_t n)
+CASE(behind_the_last_block)
 {
     char *p = get(n);
     size_t usable = do_usable_size(p);
     wrong_free((char *)((uintptr_t)p & ~(uintptr_t)0xffff) + 0x10000 / usable * usable);
 }
 
-static void realloc_inside(size_t n)
+CASE(realloc_inside)
 {
     char *p = get(n);
     culprit(p + n / 2 / 16 * 16);
@@ -155,7 +149,7 @@ static void realloc_inside(size_t n)
     printf("realloc %p, errno %s\n", other, errno == EINVAL ? "EINVAL" : "other");
 }
 
-static void realloc_foreign(size_t n)
+CASE(realloc_foreign)
 {
     culprit(of_the_program);
     errno = 0;
@@ -165,30 +159,29 @@ static void realloc_foreign(size_t n)
     printf("realloc %p, errno %s\n", other, errno == EINVAL ? "EINVAL" : "other");
 }
 
-static void usable_inside(size_t n)
+CASE(usable_inside)
 {
     char *p = get(n);
     culprit(p + n / 2 / 16 * 16);
     printf("usable %zu\n", do_usable_size(p + n / 2 / 16 * 16));
 }
 
-static void usable_foreign(size_t unused)
+CASE(usable_foreign)
 {
-    (void)unused;
     culprit(of_the_program);
     printf("usable %zu\n", do_usable_size(of_the_program));
 }
 
 /* ---- twice ---- */
 
-static void twice(size_t n)
+CASE(twice)
 {
     void *p = get(n);
     do_free(p);
     wrong_free(p);
 }
 
-static void realloc_after_free(size_t n)
+CASE(realloc_after_free)
 {
     void *p = get(n);
     do_free(p);
@@ -200,7 +193,7 @@ static void realloc_after_free(size_t n)
     printf("realloc %p, errno %s\n", other, errno == EINVAL ? "EINVAL" : "other");
 }
 
-static void twice_with_one_between(size_t n)
+CASE(twice_with_one_between)
 {
     void *a = get_among_others(n), *b = get(n);
     do_free(a);
@@ -209,7 +202,7 @@ static void twice_with_one_between(size_t n)
 }
 
 /* The block is in its slab by then, or on its way to other threads. */
-static void twice_with_a_flush_between(size_t n)
+CASE(twice_with_a_flush_between)
 {
     void *a = get_among_others(n);
     have_many(n);
@@ -227,7 +220,7 @@ static void *freed_and_trimmed(size_t n)
     return p;
 }
 
-static void twice_after_a_trim(size_t n) { wrong_free(freed_and_trimmed(n)); }
+CASE(twice_after_a_trim) { wrong_free(freed_and_trimmed(n)); }
 
 static void run_thread(void *(*work)(void *), void *argument)
 {
@@ -250,7 +243,7 @@ static void free_write_free(void *a, void *b)
     wrong_free(a);
 }
 
-static void written_between_found_by_flush(size_t n)
+CASE(written_between_found_by_flush)
 {
     void *a = get_among_others(n), *b = get(n);
     have_many(n);
@@ -265,20 +258,20 @@ static void *free_write_free_two(void *argument)
     return NULL;
 }
 
-static void written_between_found_at_thread_end(size_t n)
+CASE(written_between_found_at_thread_end)
 {
     void *two[2] = {get_among_others(n), get(n)};
     run_thread(free_write_free_two, two);
 }
 
 /* By a function that has no pointer of its own. */
-static void written_between_found_by_trim(size_t n)
+CASE(written_between_found_by_trim)
 {
     free_write_free(get_among_others(n), get(n));
     NAME_UNDER_TEST(malloc_trim)(0);
 }
 
-static void written_between_found_by_exit(size_t n)
+CASE(written_between_found_by_exit)
 {
     free_write_free(get_among_others(n), get(n));
     puts("end");
@@ -286,7 +279,7 @@ static void written_between_found_by_exit(size_t n)
 }
 
 /* A block that no malloc has returned looks like one in use until it goes to its slab. */
-static void never_handed_out_found_by_exit(size_t n)
+CASE(never_handed_out_found_by_exit)
 {
     char *p = get(n);
     size_t usable = do_usable_size(p);
@@ -297,7 +290,7 @@ static void never_handed_out_found_by_exit(size_t n)
 
 /* ---- large blocks ---- */
 
-static void twice_among_others(size_t n)
+CASE(twice_among_others)
 {
     void *six[6];
     for (int i = 0; i < 6; i++)
@@ -309,7 +302,7 @@ static void twice_among_others(size_t n)
 
 /* ---- the program goes on ---- */
 
-static void times(size_t n)
+CASE(times)
 {
     for (size_t i = 0; i < n; i++)
         wrong_free(of_the_program);
@@ -350,44 +343,7 @@ static void check_heap(void)
 
 /* ---- */
 
-static const struct test_case here[] = {
-    {"foreign_static", foreign_static},
-    {"foreign_stack", foreign_stack},
-    {"foreign_mapping", foreign_mapping},
-    {"foreign_number", foreign_number},
-    {"foreign_number_warm", foreign_number_warm},
-    {"free_slice", free_slice},
-#ifdef MISUSE_INSIDES
-    {"metadata", metadata},
-#endif
-    {"inside", inside},
-    {"unaligned", unaligned},
-    {"behind_the_last_block", behind_the_last_block},
-    {"realloc_inside", realloc_inside},
-    {"realloc_foreign", realloc_foreign},
-    {"usable_inside", usable_inside},
-    {"usable_foreign", usable_foreign},
-    {"twice", twice},
-    {"realloc_after_free", realloc_after_free},
-    {"twice_with_one_between", twice_with_one_between},
-    {"twice_after_a_trim", twice_after_a_trim},
-    {"twice_with_a_flush_between", twice_with_a_flush_between},
-    {"written_between_found_by_flush", written_between_found_by_flush},
-    {"written_between_found_at_thread_end", written_between_found_at_thread_end},
-    {"written_between_found_by_trim", written_between_found_by_trim},
-    {"written_between_found_by_exit", written_between_found_by_exit},
-    {"never_handed_out_found_by_exit", never_handed_out_found_by_exit},
-    {"twice_among_others", twice_among_others},
-    {"times", times},
-    {NULL, NULL},
-};
-
-static const struct test_case *find_case(const struct test_case *c, const char *name)
-{
-    while (c->name != NULL && strcmp(c->name, name) != 0)
-        c++;
-    return c;
-}
+struct test_case *test_cases;
 
 int main(int count, char **arguments)
 {
@@ -405,10 +361,10 @@ int main(int count, char **arguments)
     }
     if (*argument == NULL)
         return 2;
-    const struct test_case *c = find_case(here, *argument);
-    if (c->name == NULL)
-        c = find_case(situations, *argument);
-    if (c->name == NULL) {
+    const struct test_case *c = test_cases;
+    while (c != NULL && strcmp(c->name, *argument) != 0)
+        c = c->next;
+    if (c == NULL) {
         printf("no case %s\n", *argument);
         return 2;
     }

@@ -44,52 +44,68 @@ static char *guarded(bool begins)
     }
 }
 
-static void read_after_free(void)
+static struct test_case {
+    const char *name;
+    void (*run)(void);
+    struct test_case *next;
+} * cases;
+
+#define CASE(name)                                            \
+    static void name(void);                                   \
+    __attribute__((constructor)) static void name##_add(void) \
+    {                                                         \
+        static struct test_case self = {#name, name, NULL};   \
+        self.next = cases;                                    \
+        cases = &self;                                        \
+    }                                                         \
+    static void name(void)
+
+CASE(read_after_free)
 {
     char *p = guarded(false);
     free_it(p);
     read_it(p + 3);
 }
 
-static void write_after_free(void)
+CASE(write_after_free)
 {
     char *p = guarded(false);
     free_it(p);
     write_it(p + 3);
 }
 
-static void read_beyond(void) { read_it(guarded(false) + BYTES + 20); }
-static void write_beyond(void) { write_it(guarded(false) + BYTES + 20); }
-static void write_before(void) { write_it(guarded(true) - 1); }
+CASE(read_beyond) { read_it(guarded(false) + BYTES + 20); }
+CASE(write_beyond) { write_it(guarded(false) + BYTES + 20); }
+CASE(write_before) { write_it(guarded(true) - 1); }
 
-static void overrun(void)
+CASE(overrun)
 {
     char *p = guarded(false);
     write_it(p + BYTES);
     free_it(p);
 }
 
-static void underrun(void)
+CASE(underrun)
 {
     char *p = guarded(false);
     write_it(p - 1);
     free_it(p);
 }
 
-static void twice(void)
+CASE(twice)
 {
     char *p = guarded(false);
     free_it(p);
     free_it(p);
 }
 
-static void inside(void)
+CASE(inside)
 {
     char *p = guarded(false);
     free_it(p + 16);
 }
 
-static void realloc_after_free(void)
+CASE(realloc_after_free)
 {
     char *p = guarded(false);
     free_it(p);
@@ -98,7 +114,7 @@ static void realloc_after_free(void)
 
 #define LESS 40
 
-static void shrunk_and_overrun(void)
+CASE(shrunk_and_overrun)
 {
     char *p = guarded(false);
     if (do_realloc(p, LESS) != p)
@@ -107,7 +123,7 @@ static void shrunk_and_overrun(void)
     free_it(p);
 }
 
-static void overrun_and_shrunk(void)
+CASE(overrun_and_shrunk)
 {
     char *p = guarded(false);
     write_it(p + BYTES);
@@ -120,7 +136,7 @@ static void *free_there(void *p)
     return NULL;
 }
 
-static void freed_by_another_thread(void)
+CASE(freed_by_another_thread)
 {
     char *p = guarded(false);
     pthread_t thread;
@@ -135,7 +151,7 @@ static void *read_there(void *p)
     return NULL;
 }
 
-static void in_another_thread(void)
+CASE(in_another_thread)
 {
     char *p = guarded(false);
     free_it(p);
@@ -144,7 +160,7 @@ static void in_another_thread(void)
     pthread_join(thread, NULL);
 }
 
-static void in_many_threads(void)
+CASE(in_many_threads)
 {
     char *p = guarded(false);
     free_it(p);
@@ -155,7 +171,7 @@ static void in_many_threads(void)
         pthread_join(threads[i], NULL);
 }
 
-static void in_a_child(void)
+CASE(in_a_child)
 {
     char *p = guarded(false);
     pid_t child = fork();
@@ -193,7 +209,7 @@ static void set_handler(void)
     sigaction(SIGSEGV, &action, NULL);
 }
 
-static void with_a_later_handler(void)
+CASE(with_a_later_handler)
 {
     char *p = guarded(false);
     free_it(p);
@@ -209,7 +225,7 @@ static void free_with_a_size(size_t size)
     free_sized(p, size);
 }
 
-static void freed_with_less_when_shrunk(void)
+CASE(freed_with_less_when_shrunk)
 {
     char *p = guarded(false);
     void (*free_sized)(void *, size_t) =
@@ -217,12 +233,12 @@ static void freed_with_less_when_shrunk(void)
     free_sized(do_realloc(p, LESS), LESS);
 }
 
-static void freed_with_its_size(void) { free_with_a_size(BYTES); }
-static void freed_with_more(void) { free_with_a_size(BYTES + 1); }
-static void freed_with_less(void) { free_with_a_size(BYTES - 1); }
+CASE(freed_with_its_size) { free_with_a_size(BYTES); }
+CASE(freed_with_more) { free_with_a_size(BYTES + 1); }
+CASE(freed_with_less) { free_with_a_size(BYTES - 1); }
 
 /* After seconds it is called after ours. */
-static void with_a_handler_that_stays(void)
+CASE(with_a_handler_that_stays)
 {
     signal(SIGSEGV, on_fault);
     for (int i = 0; i < 4; i++) {
@@ -232,53 +248,18 @@ static void with_a_handler_that_stays(void)
     read_after_free();
 }
 
-static void wild_pointer(void)
+CASE(wild_pointer)
 {
     guarded(false);
     volatile uintptr_t nowhere = 8;
     read_it((char *)nowhere);
 }
 
-static void signal_sent(void)
+CASE(signal_sent)
 {
     guarded(false);
     raise(SIGSEGV);
 }
-
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
-#define CASE(name)  \
-    {               \
-#name, name \
-    }
-    CASE(read_after_free),
-    CASE(write_after_free),
-    CASE(read_beyond),
-    CASE(write_beyond),
-    CASE(write_before),
-    CASE(overrun),
-    CASE(underrun),
-    CASE(shrunk_and_overrun),
-    CASE(overrun_and_shrunk),
-    CASE(twice),
-    CASE(inside),
-    CASE(in_many_threads),
-    CASE(freed_by_another_thread),
-    CASE(in_another_thread),
-    CASE(in_a_child),
-    CASE(realloc_after_free),
-    CASE(with_a_later_handler),
-    CASE(freed_with_its_size),
-    CASE(freed_with_more),
-    CASE(freed_with_less),
-    CASE(freed_with_less_when_shrunk),
-    CASE(wild_pointer),
-    CASE(signal_sent),
-    CASE(with_a_handler_that_stays),
-#undef CASE
-};
 
 int main(int argc, char **argv)
 {
@@ -288,9 +269,9 @@ int main(int argc, char **argv)
         if (set == NULL || set("guards_a_second", 1000) != 0)
             return 2;
     }
-    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++)
-        if (strcmp(argv[1], cases[i].name) == 0) {
-            cases[i].run();
+    for (const struct test_case *c = cases; argc > 1 && c != NULL; c = c->next)
+        if (strcmp(argv[1], c->name) == 0) {
+            c->run();
             puts("end");
             return 0;
         }

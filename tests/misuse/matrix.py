@@ -231,31 +231,36 @@ def difference(program: Path, kind: Kind, allocator: Allocator, wanted: str) -> 
     return f"{kind.name} on {allocator.name}: expected {wanted}, found {found} {found.report}"
 
 
-def differences(program: Path, hakmem: list[Allocator], expected: Path, jobs: int) -> list[str]:
-    ours = {one.name: one for one in hakmem}
-    by_name = {kind.name: kind for kind in kinds(program)}
-    rows = [line.split("\t") for line in expected.read_text().splitlines() if line[:1] != "#"]
-    unknown = [row[0] for row in rows if row[0] not in by_name]
-    if unknown or not rows:
-        raise SystemExit(f"{expected} has kinds that are not in {program}, or none: {unknown}")
+def rows_of(table: str) -> list[list[str]]:
+    """The header and the kinds of a table that `tsv` wrote."""
+    return [line.split("\t") for line in table.splitlines() if line[:1] != "#"]
+
+
+def lasts(kind: Kind, cell: str) -> bool:
+    """Whether that cell is the right ending, and the only one. Not one by an access to memory that
+    is not there: another layout may have some there."""
+    how, _, by = cell.rpartition(" ") if "SIG" in cell else (cell, "", "")
+    one = Ending(how, by)
+    return how in LASTING and is_right(kind, one) and by != signal.SIGSEGV.name
+
+
+def differences(program: Path, hakmem: list[Allocator], table: Path, jobs: int) -> list[str]:
+    """From what the table says of hakmem's columns, where that lasts."""
+    header, *rows = rows_of(table.read_text())
+    cells = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    known = kinds(program)
+    missing = {kind.name for kind in known} ^ cells.keys()
+    if missing:
+        raise SystemExit(f"{table} or {program} lacks {', '.join(sorted(missing))}: see --update")
+    wanted = [
+        (kind, one, cells[kind.name][one.name])
+        for kind in known
+        for one in hakmem
+        if lasts(kind, cells[kind.name][one.name])
+    ]
     with ThreadPoolExecutor(jobs) as pool:
-        found = pool.map(
-            lambda row: difference(program, by_name[row[0]], ours[row[1]], row[2]), rows
-        )
+        found = pool.map(lambda each: difference(program, *each), wanted)
         return [words for words in found if words]
-
-
-def stable(matrix: Matrix, ours: list[str]) -> str:
-    """What `--expect` reads: of ours, the kinds that every run ended rightly and in one way. Not
-    those ended by an access to memory that is not there: another layout may have some there."""
-    lines = ["# Made by matrix.py --write-expected: kind, allocator, ending of every run."]
-    for kind, row in matrix.items():
-        for name in ours:
-            endings, first = set(map(str, row[name])), row[name][0]
-            lasts = first.how in LASTING and first.by != signal.SIGSEGV.name
-            if len(endings) == 1 and always(kind, row[name]) and lasts:
-                lines.append(f"{kind.name}\t{name}\t{endings.pop()}")
-    return "\n".join(lines) + "\n"
 
 
 # ---- the command ----
@@ -264,17 +269,18 @@ HAKMEM, CHECKED, HARDENED = "hakmem", "hakmem, checks", "hakmem, hardened"
 
 
 def updated(table: str, matrix: Matrix) -> str:
-    """A table that `tsv` wrote, with the columns of these allocators as they are now."""
-    names, cells, lines = names_of(matrix), {kind.name: row for kind, row in matrix.items()}, []
-    header: list[str] = []
-    for line in table.splitlines():
-        row = line.split("\t")
-        if line[:1] == "#" or not header:
-            header = [] if line[:1] == "#" else row
-        elif row[0] in cells:
-            for name in names:
-                row[header.index(name)] = cell(cells[row[0]][name])
-        lines.append("\t".join(row))
+    """A table that `tsv` wrote, with the columns of these allocators as they are now. Of a kind
+    that it lacks the others' cells stay empty."""
+    header, *rows = rows_of(table)
+    old = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    now = {
+        kind.name: {"kind": kind.name, "right": ", ".join(sorted(kind.right))}
+        | {name: cell(found) for name, found in row.items()}
+        for kind, row in matrix.items()
+    }
+    merged = {name: old.get(name, {}) | now.get(name, {}) for name in [*old, *now]}
+    lines = [*(line for line in table.splitlines() if line[:1] == "#"), "\t".join(header)]
+    lines += ["\t".join(row.get(name, "") for name in header) for row in merged.values()]
     return "\n".join(lines) + "\n"
 
 
@@ -319,11 +325,9 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5, help="of each kind and allocator")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, help="a folder for the tables")
-    parser.add_argument("--expect", type=Path, help="fail if a kind of this file ends otherwise")
-    parser.add_argument("--write-expected", type=Path, help="make that file anew")
-    parser.add_argument(
-        "--update", type=Path, help="a matrix.tsv: change these allocators' columns"
-    )
+    expect_help = "a matrix.tsv: fail if a kind ends otherwise on hakmem, where its ending lasts"
+    parser.add_argument("--expect", type=Path, help=expect_help)
+    parser.add_argument("--update", type=Path, help="that: change these allocators' columns")
     arguments = parser.parse_args()
     program = arguments.kinds.resolve()
     ours = of_hakmem(arguments.hakmem.resolve(), arguments.o)
@@ -337,8 +341,6 @@ def main() -> int:
     names = [one.name for one in ours]
     if arguments.update:
         arguments.update.write_text(updated(arguments.update.read_text(), matrix))
-    if arguments.write_expected:
-        arguments.write_expected.write_text(stable(matrix, names))
     if arguments.out:
         write(matrix, names, arguments.out)
     else:

@@ -5,16 +5,9 @@
  *   misuse_places [--locked]
  *
  * --locked: after mlockall, where there are no guard pages. */
-#include <malloc.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "wrote.h"
+
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { SLAB = 65536, MOST = 32768, BLOCKS_MOST = 20000, PLACES = 4 };
 
@@ -25,66 +18,38 @@ static int failed, cases, faults;
 struct access {
     size_t size, length;
     bool before;
+    char *p;
+    size_t count; /* of all blocks */
 };
 
 static unsigned place_of(const char *p) { return (unsigned)((uintptr_t)p % SLAB); }
 
 /* The child writes, tells so, and frees the block and all others. */
-static void go_wrong(char *p, struct access a, int tell, size_t count)
+static void go_wrong(void *access)
 {
-    volatile char *from = a.before ? p - 1 : p + malloc_usable_size(p);
-    for (size_t i = 0; i < a.length; i++, from += a.before ? -1 : 1)
+    const struct access *a = access;
+    volatile char *from = a->before ? a->p - 1 : a->p + malloc_usable_size(a->p);
+    for (size_t i = 0; i < a->length; i++, from += a->before ? -1 : 1)
         *from ^= 0x5a;
-    if (write(tell, "!", 1) != 1)
-        _exit(3);
-    free(p);
-    for (size_t i = 0; i < count; i++)
-        if (blocks[i] != p)
+    tell_that_it_wrote();
+    free(a->p);
+    for (size_t i = 0; i < a->count; i++)
+        if (blocks[i] != a->p)
             free(blocks[i]);
     exit(0);
 }
 
-static size_t read_all(int from, char *to, size_t most)
+static void try(struct access a, const char *place)
 {
-    size_t n = 0;
-    for (ssize_t more; (more = read(from, to + n, most - n)) > 0;)
-        n += (size_t)more;
-    return n;
-}
-
-static void try(char *p, struct access a, const char *place, size_t count)
-{
-    int out[2], told[2], status;
-    static char text[1 << 16];
-    if (pipe(out) != 0 || pipe(told) != 0)
-        exit(2);
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(out[1], STDERR_FILENO);
-        go_wrong(p, a, told[1], count);
-    }
-    close(out[1]);
-    close(told[1]);
-    text[read_all(out[0], text, sizeof text - 1)] = 0;
-    char mark;
-    bool wrote = read(told[0], &mark, 1) == 1;
-    close(out[0]);
-    close(told[0]);
-    if (child < 0 || waitpid(child, &status, 0) != child)
-        exit(2);
-    const char *wanted = a.before ? "something wrote before this block, or beyond"
-                                  : "something wrote beyond the end of this block, or before";
-    bool reported =
-        wrote && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(text, wanted) != NULL;
-    bool fault = !wrote && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+    struct child_end end = child_end(go_wrong, &a);
     cases++;
-    faults += fault;
-    if (reported || fault)
+    faults += end.said[0] != '!';
+    if (is_found(end, a.before ? "something wrote before this block, or beyond"
+                               : "something wrote beyond the end of this block, or before"))
         return;
     failed++;
     printf("%zu bytes, %s place, %zu bytes %s: status %#x, %s\n", a.size, place, a.length,
-           a.before ? "before" : "after", (unsigned)status, *text == 0 ? "no report" : text);
+           a.before ? "before" : "after", (unsigned)end.status, end.said);
 }
 
 /* Until a slab is full, and so each of its places was handed out. */
@@ -138,8 +103,8 @@ static void try_size(size_t size)
         exit(2);
     for (int place = 0; place < PLACES; place++)
         for (size_t i = 0; i < 8 && found[place] != NULL; i++)
-            try(found[place], (struct access){size, lengths[i / 2], i % 2 == 0}, place_names[place],
-                count);
+            try((struct access){size, lengths[i / 2], i % 2 == 0, found[place], count},
+                place_names[place]);
     for (size_t i = 0; i < count; i++)
         free(blocks[i]);
 }

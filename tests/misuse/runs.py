@@ -2,9 +2,10 @@
 
 import os
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.ran import ran
 
 FORMS = ["preload", "static", "names"]
 INSIDES = ["static", "names"]  # the insides are linked in, and the program sets the policy
@@ -27,13 +28,8 @@ def run_with(
     """With these options of hakmem: the exit status, the output, and the report's lines; all of
     standard error must be hakmem's."""
     variables = {f"HAKMEM_{name.upper()}": value for name, value in options.items()}
-    done = subprocess.run(
-        [program, *map(str, arguments)],
-        env=os.environ | {"LD_PRELOAD": str(library)} | variables,
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
+    done = ran(
+        program, *map(str, arguments), env=os.environ | {"LD_PRELOAD": str(library)} | variables
     )
     lines = done.stderr.splitlines()
     assert all(line.startswith(LINE) for line in lines), done.stderr
@@ -87,12 +83,5 @@ class Programs:
             environment["LD_PRELOAD"] = str(self.library)
             if "--go-on" in arguments:
                 environment["HAKMEM_ABORT_ON_MISUSE"] = "0"
-        done = subprocess.run(
-            [str(program), *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=400,
-            check=False,
-        )
+        done = ran(str(program), *arguments, env=environment)
         return Run(form, done.returncode, done.stdout, done.stderr)

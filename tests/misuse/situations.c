@@ -43,10 +43,10 @@ static void start_thread(pthread_t *thread, void *(*work)(void *), size_t stack)
 
 /* ---- threads ---- */
 
-static void in_a_thread(size_t stack)
+CASE(in_a_thread)
 {
     pthread_t thread;
-    start_thread(&thread, wrong_in_thread, stack);
+    start_thread(&thread, wrong_in_thread, n);
     pthread_join(thread, NULL);
 }
 
@@ -62,14 +62,14 @@ static void *wrong_together(void *unused)
     return NULL;
 }
 
-static void in_many_threads(size_t count)
+CASE(in_many_threads)
 {
     static pthread_t threads[THREADS];
-    pthread_barrier_init(&barrier, NULL, (unsigned)count);
+    pthread_barrier_init(&barrier, NULL, (unsigned)n);
     culprit(of_the_program);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < n; i++)
         start_thread(&threads[i], wrong_together, 0);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
 }
 
@@ -81,9 +81,8 @@ static void *wrong_and_cancelled(void *unused)
     return unused;
 }
 
-static void in_a_cancelled_thread(size_t unused)
+CASE(in_a_cancelled_thread)
 {
-    (void)unused;
     pthread_t thread;
     start_thread(&thread, wrong_and_cancelled, 0);
     pthread_join(thread, NULL);
@@ -97,16 +96,14 @@ static void wrong_in_handler(int number)
     wrong_free(of_the_program);
 }
 
-static void in_a_handler(size_t unused)
+CASE(in_a_handler)
 {
-    (void)unused;
     signal(SIGUSR1, wrong_in_handler);
     raise(SIGUSR1);
 }
 
-static void on_a_small_signal_stack(size_t unused)
+CASE(on_a_small_signal_stack)
 {
-    (void)unused;
     static char stack[16384];
     const stack_t given = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_handler = wrong_in_handler, .sa_flags = SA_ONSTACK};
@@ -126,11 +123,11 @@ static void allocate_much(int number)
     say("handled\n");
 }
 
-static void with_an_abort_handler(size_t count)
+CASE(with_an_abort_handler)
 {
     signal(SIGABRT, allocate_much);
-    if (count > 1)
-        in_many_threads(count);
+    if (n > 1)
+        in_many_threads(n);
     wrong_free(of_the_program);
 }
 
@@ -141,9 +138,8 @@ static void misuse_again(int number)
     do_free(of_the_program + 16);
 }
 
-static void with_a_wrong_abort_handler(size_t unused)
+CASE(with_a_wrong_abort_handler)
 {
-    (void)unused;
     signal(SIGABRT, misuse_again);
     wrong_free(of_the_program);
 }
@@ -156,9 +152,8 @@ static void jump_out(int number)
     siglongjmp(before_the_misuse, 1);
 }
 
-static void with_an_abort_handler_that_jumps(size_t unused)
+CASE(with_an_abort_handler_that_jumps)
 {
-    (void)unused;
     signal(SIGABRT, jump_out);
     if (sigsetjmp(before_the_misuse, 1) == 0)
         wrong_free(of_the_program);
@@ -166,9 +161,8 @@ static void with_an_abort_handler_that_jumps(size_t unused)
     do_free(of_the_program + 16);
 }
 
-static void with_abort_ignored_and_blocked(size_t unused)
+CASE(with_abort_ignored_and_blocked)
 {
-    (void)unused;
     sigset_t all;
     sigfillset(&all);
     signal(SIGABRT, SIG_IGN);
@@ -178,16 +172,14 @@ static void with_abort_ignored_and_blocked(size_t unused)
 
 /* ---- standard error ---- */
 
-static void with_stderr_closed(size_t unused)
+CASE(with_stderr_closed)
 {
-    (void)unused;
     close(STDERR_FILENO);
     wrong_free(of_the_program);
 }
 
-static void with_nobody_reading_stderr(size_t unused)
+CASE(with_nobody_reading_stderr)
 {
-    (void)unused;
     int ends[2];
     if (pipe(ends) != 0)
         _exit(77);
@@ -206,9 +198,8 @@ static void wait_for(pid_t child)
     say(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT ? "child aborted\n" : "child lived\n");
 }
 
-static void in_a_child(size_t unused)
+CASE(in_a_child)
 {
-    (void)unused;
     void *p = get(100);
     pid_t child = fork();
     if (child == 0) {
@@ -229,9 +220,8 @@ static void *fork_in_thread(void *unused)
     return NULL;
 }
 
-static void in_a_child_of_a_thread(size_t unused)
+CASE(in_a_child_of_a_thread)
 {
-    (void)unused;
     pthread_t thread;
     start_thread(&thread, fork_in_thread, 0);
     pthread_join(thread, NULL);
@@ -250,9 +240,8 @@ static void fork_and_misuse(int number)
     wait_for(child);
 }
 
-static void in_a_child_of_an_abort_handler(size_t unused)
+CASE(in_a_child_of_an_abort_handler)
 {
-    (void)unused;
     signal(SIGABRT, fork_and_misuse);
     wrong_free(of_the_program);
 }
@@ -265,9 +254,8 @@ static void overwrite(uintptr_t *words, unsigned n)
         words[i] = 0x4142434445464748;
 }
 
-__attribute__((noinline)) static void damage_return(size_t unused)
+CASE(damage_return)
 {
-    (void)unused;
     overwrite(__builtin_frame_address(0), 4);
     wrong_free(of_the_program);
     _exit(96);
@@ -281,9 +269,9 @@ __attribute__((noinline)) static void damage_frame_pointer(void)
 }
 
 /* Whose frame is found by the frame pointer, since its size is known at run time only. */
-__attribute__((noinline)) static void damage_callers_frame(size_t unused)
+CASE(damage_callers_frame)
 {
-    char array[unused + 16];
+    char array[n + 16];
     memset(array, 0, sizeof array);
     __asm__ volatile("" : : "r"(array) : "memory");
     damage_frame_pointer();
@@ -294,9 +282,8 @@ __attribute__((noinline)) static void damage_callers_frame(size_t unused)
 
 __attribute__((visibility("default"))) void constructor_work(void) { in_a_thread(0); }
 
-static void while_a_library_loads(size_t unused)
+CASE(while_a_library_loads)
 {
-    (void)unused;
     if (dlopen(MISUSE_MODULE, RTLD_NOW) == NULL)
         say("no module\n");
 }
@@ -382,44 +369,21 @@ static void *work_with_errors(void *unused)
     return unused;
 }
 
-static void among_right_calls(size_t count)
+CASE(among_right_calls)
 {
     static pthread_t threads[THREADS];
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < n; i++)
         start_thread(&threads[i], work_with_errors, 0);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
 }
 
 /* ---- deep ---- */
 
-__attribute__((noinline)) static void deep(size_t n)
+CASE(deep)
 {
     if (n > 0)
         deep(n - 1);
     else
         wrong_free(of_the_program);
 }
-
-const struct test_case situations[] = {
-    {"in_a_thread", in_a_thread},
-    {"in_many_threads", in_many_threads},
-    {"in_a_cancelled_thread", in_a_cancelled_thread},
-    {"in_a_handler", in_a_handler},
-    {"on_a_small_signal_stack", on_a_small_signal_stack},
-    {"with_an_abort_handler", with_an_abort_handler},
-    {"with_a_wrong_abort_handler", with_a_wrong_abort_handler},
-    {"with_an_abort_handler_that_jumps", with_an_abort_handler_that_jumps},
-    {"with_abort_ignored_and_blocked", with_abort_ignored_and_blocked},
-    {"with_stderr_closed", with_stderr_closed},
-    {"with_nobody_reading_stderr", with_nobody_reading_stderr},
-    {"in_a_child", in_a_child},
-    {"in_a_child_of_a_thread", in_a_child_of_a_thread},
-    {"in_a_child_of_an_abort_handler", in_a_child_of_an_abort_handler},
-    {"damage_return", damage_return},
-    {"damage_callers_frame", damage_callers_frame},
-    {"while_a_library_loads", while_a_library_loads},
-    {"among_right_calls", among_right_calls},
-    {"deep", deep},
-    {NULL, NULL},
-};

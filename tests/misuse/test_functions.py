@@ -26,8 +26,8 @@ Start = Callable[..., tuple[int, str, list[str]]]
 
 
 @pytest.fixture
-def start(given: Callable[[str], Path], library: Path) -> Start:
-    program = given("--forms") / "misuse_functions"
+def start(programs: Path, library: Path) -> Start:
+    program = programs / "misuse_functions"
 
     def run(*arguments: object, **options: str) -> tuple[int, str, list[str]]:
         return run_with(library, program, *arguments, **options)

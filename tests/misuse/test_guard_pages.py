@@ -2,7 +2,6 @@
 where the kernel has guard pages in the midst of a mapping."""
 
 import mmap
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,13 +20,13 @@ AT_ONCE = [
 
 
 @pytest.fixture
-def program(given: Callable[[str], Path]) -> Path:
+def program(programs: Path) -> Path:
     page = mmap.mmap(-1, mmap.PAGESIZE)
     try:
         page.madvise(MADV_GUARD_INSTALL)
     except OSError:
         pytest.skip("this kernel has no guard pages (Linux 6.13)")
-    return given("--forms") / "misuse_kinds"
+    return programs / "misuse_kinds"
 
 
 def endings(program: Path, library: Path, kind: str, **options: str) -> set[str]:

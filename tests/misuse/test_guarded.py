@@ -25,8 +25,8 @@ Start = Callable[..., tuple[int, str, list[str]]]
 
 
 @pytest.fixture
-def start(given: Callable[[str], Path], library: Path) -> Start:
-    program = given("--forms") / "misuse_guarded"
+def start(programs: Path, library: Path) -> Start:
+    program = programs / "misuse_guarded"
 
     def run(*arguments: str, **options: str) -> tuple[int, str, list[str]]:
         return run_with(library, program, *arguments, **{"guards_a_second": "1000"} | options)

@@ -3,8 +3,6 @@ program."""
 
 import re
 import signal
-import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from tests.misuse.runs import (
     Run,
 )
 from tests.nightly import points
+from tests.ran import ran
 
 FOREIGN = "no block begins at this address"
 UNALIGNED = "no block can begin at this address: it is not a multiple of 16"
@@ -245,8 +244,8 @@ BY_FORM = list(points(((form, case) for case in CASES for form in case.forms), a
 
 
 @pytest.fixture
-def programs(given: Callable[[str], Path], library: Path) -> Programs:
-    return Programs(given("--forms"), library)
+def programs(programs: Path, library: Path) -> Programs:
+    return Programs(programs, library)
 
 
 def expect_line(run: Run, index: int, pattern: str) -> None:
@@ -377,9 +376,7 @@ def test_what_is_found_late_shows_no_frame_of_ours(
 def test_addr2line_names_the_line_of_a_frame(programs: Programs, form: str) -> None:
     run = programs.run(form, "foreign_static")
     frame = run.caller
-    tool = subprocess.run(
-        ["addr2line", "-Cfpie", frame[3], frame[4]], capture_output=True, text=True, check=True
-    )
+    tool = ran("addr2line", "-Cfpie", frame[3], frame[4], check=True)
     assert re.search(r"watched_free at .*cases\.c:\d+", tool.stdout), f"{frame[0]}: {tool.stdout}"
 
 
@@ -460,9 +457,7 @@ def test_the_thread_is_named(programs: Programs) -> None:
 
 def test_the_library_brings_its_unwinder_and_shows_nothing_of_it(programs: Programs) -> None:
     def told(*command: str) -> str:
-        return subprocess.run(
-            [*command, str(programs.library)], capture_output=True, text=True, check=True
-        ).stdout
+        return ran(*command, str(programs.library), check=True).stdout
 
     needed = re.findall(r"NEEDED.*\[(.*)\]", told("readelf", "-d"))
     # The loader, which each process has, says whether it loads a plug-in now.

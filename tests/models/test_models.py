@@ -2,13 +2,13 @@
 
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.nightly import points
+from tests.ran import ran
 
 HERE = Path(__file__).parent
 # All states, with steps as they are.
@@ -113,7 +113,7 @@ CASES = [
 
 
 def run(folder: Path, *command: str) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    done = ran(*command, cwd=folder)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
 

@@ -11,6 +11,7 @@ from tests.mutants.draw import Mutant
 from tests.mutants.quick import Stage
 from tests.mutants.run import FOLDER, Trial, trial
 from tests.mutants.tree import Tree
+from tests.ran import ran
 
 SOURCE = """\
 #include "part/small.h"
@@ -181,9 +182,14 @@ def test_page(tmp_path: Path) -> None:
 def test_wrong_paths_are_refused() -> None:
     if not (FOLDER / "python" / "universalmutator").is_dir():
         pytest.skip(f"{draw.PACKAGE}: make test-mutants installs it")
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.mutants.run", "--only", "src/nosuch", "--list"],
-        cwd=FOLDER.parents[1], capture_output=True, text=True,
-    )  # fmt: skip
+    done = ran(
+        sys.executable,
+        "-m",
+        "tests.mutants.run",
+        "--only",
+        "src/nosuch",
+        "--list",
+        cwd=FOLDER.parents[1],
+    )
     assert done.returncode == 2
     assert "src/nosuch: no mutants there" in done.stderr

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.counts.work import clean_environment
+from tests.ran import clean_environment, ran
 
 SYSTEM_FILE = "/etc/hakmem.conf"
 
@@ -24,14 +24,7 @@ class Outcome:
 def run_apart(command: list[str], variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """In a folder that goes afterwards: the option stats_file has files written there."""
     with TemporaryDirectory() as folder:
-        return subprocess.run(
-            command,
-            env=clean_environment() | variables,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            cwd=folder,
-        )
+        return ran(*command, env=clean_environment() | variables, cwd=folder)
 
 
 def complaints_in(text: str) -> list[str]:
@@ -68,7 +61,7 @@ def other_etc(folder: Path, text: str | None) -> list[str]:
     apart = ["unshare", "-m" if os.geteuid() == 0 else "-rm"]
     command = [*apart, "sh", "-c", 'mount --bind "$0" /etc && exec "$@"', str(etc)]
     try:
-        done = subprocess.run([*command, "true"], capture_output=True, text=True)
+        done = ran(*command, "true")
     except FileNotFoundError:
         pytest.skip("unshare is not installed")
     if done.returncode:

@@ -2,13 +2,12 @@
 
 import itertools
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.counts.work import clean_environment
+from tests.ran import clean_environment, ran
 
 BLOCKS = 2000
 STACK = re.compile(
@@ -31,9 +30,7 @@ class Outcome:
 
 
 def bursts(program: Path, **variables: str) -> Outcome:
-    done = subprocess.run(
-        [str(program)], env=clean_environment() | variables, capture_output=True, text=True
-    )
+    done = ran(str(program), env=clean_environment() | variables)
     assert done.returncode == 0, done.stderr
     first, last = map(int, done.stdout.split())
     return Outcome(first, last, done.stderr.splitlines())

@@ -1,12 +1,11 @@
 """Limits of the heap that options set, and the report when there is no memory."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.counts.work import clean_environment
+from tests.ran import clean_environment, ran
 
 NO_MEMORY = re.compile(
     r"hakmem: no memory for a block of (\d+) bytes\. Of the heap, bytes in use (\d+), "
@@ -15,12 +14,7 @@ NO_MEMORY = re.compile(
 
 
 def run(limited: Path, size: int, times: int, *limit: str, **options: str) -> tuple[list[str], str]:
-    done = subprocess.run(
-        [*limit, str(limited), str(size), str(times)],
-        env=clean_environment() | options,
-        capture_output=True,
-        text=True,
-    )
+    done = ran(*limit, str(limited), str(size), str(times), env=clean_environment() | options)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines(), done.stderr
 

@@ -2,7 +2,6 @@
 The start also reads one file of the system: its mode of huge pages."""
 
 import re
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -10,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.counts.trace import skip_without_strace
-from tests.counts.work import clean_environment
 from tests.options.surroundings import SYSTEM_FILE
+from tests.ran import clean_environment, ran
 
 # All by which files are asked for, or anything is written.
 FILES = "%file,%desc"
@@ -22,7 +21,7 @@ MISSING = re.compile(r'openat\(AT_FDCWD, "/etc/hakmem\.conf", .*\) = -1 ENOENT \
 def file_calls(program: Path, library: Path, out: Path) -> list[str]:
     command = ["strace", "-f", "-o", str(out), "-e", f"trace={FILES}", "-e", "signal=none"]
     command += ["-E", f"LD_PRELOAD={library}", str(program)]
-    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True)
+    done = ran(*command, env=clean_environment())
     assert done.returncode == 0, done.stderr
     calls = [line.split(maxsplit=1)[1] for line in out.read_text().splitlines()]
     # Anonymous memory has no file, though its descriptor is an argument.
@@ -49,7 +48,7 @@ def test_preloaded(library: Path) -> None:
     """In a real program the first call comes early; the environment is there already."""
     environment = clean_environment() | {"LD_PRELOAD": str(library), "HAKMEM_SCAVENGER": "maybe"}
     for command in (["ls", "-d", "/"], ["bash", "-c", ":"], [sys.executable, "-c", "pass"]):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        done = ran(*command, env=environment)
         assert done.returncode == 0, done.stderr
         assert done.stderr == (
             "hakmem: environment: HAKMEM_SCAVENGER=maybe: expected on or off; "

@@ -8,7 +8,6 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--objects", type=Path, help="an archive with an object of each file of src/")
-    parser.addoption("--helpers", type=Path, help="the folder of the built helpers")
     parser.addoption(
         "--compiler", default="gcc", help="for another libc or processor than this system's"
     )
@@ -21,8 +20,3 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def objects(given: Callable[[str], Path]) -> Path:
     return given("--objects")
-
-
-@pytest.fixture(scope="session")
-def helpers(given: Callable[[str], Path]) -> Path:
-    return given("--helpers")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.nightly import points
+from tests.ran import ran
 
 PROGRAMS = Path(__file__).parent / "programs"
 COMPILERS = ("g++", "clang++")
@@ -73,7 +74,7 @@ def _other(name: str) -> list[str]:
 
 def _link(compiler: str, to: Path, *parts: str | Path) -> Path:
     command = [compiler, "-pthread", *map(str, parts), "-o", str(to)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = ran(*command)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
     return to
 
@@ -82,7 +83,7 @@ def _run(command: list[Path], settings: dict[str, str]) -> None:
     dropped = ("HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "LD_", "ASAN_OPTIONS")
     env = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     env |= {"HAKMEM_HARD_LIMIT_BYTES": "256M"} | settings
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+    done = ran(*command, env=env)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
 
 

@@ -12,7 +12,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from tests.counts.work import clean_environment
+from tests.ran import clean_environment
 
 SOURCE = Path(__file__).parent / "loaded" / "interposer.c"
 PROGRAM = Path(__file__).parent / "programs" / "interposed.c"

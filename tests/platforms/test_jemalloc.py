@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ran import ran
+
 SOURCE = Path(__file__).parent / "programs/asks_jemalloc.c"
 JEMALLOC = Path("/usr/lib", f"{os.uname().machine}-linux-gnu", "libjemalloc.so.2")
 # hakmem has no counter that grows with each malloc, and says so.
@@ -25,13 +27,13 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def said(program: Path, **variables: str) -> str:
     env = {n: v for n, v in os.environ.items() if not n.startswith(("HAKMEM_", "LD_", "MALLOC_"))}
-    done = subprocess.run([program], env=env | variables, capture_output=True, text=True)
+    done = ran(program, env=env | variables)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
 def test_without_hakmem_it_finds_what_is_so(program: Path) -> None:
-    needed = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
+    needed = ran("ldd", program).stdout
     is_there = "libjemalloc" in needed
     expected = "there, jemalloc, 0 0 wrong\n" if is_there else "not there, malloc, 0 0 wrong\n"
     assert said(program) == expected

@@ -5,9 +5,10 @@ for a thread that allocates. So they are called where no lock is held, as each f
 what finds and frees blocks calls none at all.
 """
 
-import subprocess
 from collections import defaultdict
 from pathlib import Path
+
+from tests.ran import ran
 
 # Kept by the compiler and the linker; not functions that a library replaces.
 OF_THE_COMPILER = {"_GLOBAL_OFFSET_TABLE_", "__popcountdi2", "__errno_location"}
@@ -54,9 +55,7 @@ CALLS = {
 
 def called(archive: Path) -> dict[str, set[str]]:
     """What each object of an archive needs that no other object has."""
-    listed = subprocess.run(
-        ["nm", "--print-file-name", archive], capture_output=True, text=True, check=True
-    )
+    listed = ran("nm", "--print-file-name", archive, check=True)
     defined: set[str] = set()
     needed: dict[str, set[str]] = defaultdict(set)
     for line in listed.stdout.splitlines():

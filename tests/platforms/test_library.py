@@ -1,6 +1,5 @@
 """The shared library as a file: what it exports, and what it needs from the loader."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from tests.platforms import names
+from tests.ran import ran
 
 # A pointer and a flag or two: of about 1600 bytes that glibc keeps for all late libraries.
 MOST_TLS_BYTES = 64
@@ -167,9 +167,7 @@ def test_is_never_unloaded_and_never_bound_late(elf: Any) -> None:
 
 
 def test_archive_keeps_its_names_to_itself(archive: Path) -> None:
-    listed = subprocess.run(
-        ["nm", "-g", "--defined-only", archive], capture_output=True, text=True, check=True
-    )
+    listed = ran("nm", "-g", "--defined-only", archive, check=True)
     found = {line.split()[2] for line in listed.stdout.splitlines() if len(line.split()) == 3}
     assert names.required() - found == set(), "missing"
     others = {name for name in found - names.allowed() if not name.startswith("hakmem__")}

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ran import ran
+
 PROGRAMS = Path(__file__).parent / "programs"
 OURS, OTHERS = "malloc is hakmem's", "malloc is another's"
 PEERS = ("libjemalloc.so.2", "libmimalloc.so.2", "libtcmalloc_minimal.so.4")
@@ -21,7 +23,7 @@ def _run(
     settings = ("HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "LD_", "ASAN_OPTIONS")
     env = {name: value for name, value in os.environ.items() if not name.startswith(settings)}
     env |= {"LD_PRELOAD": " ".join(map(str, preload))} | more
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    return ran(*command, env=env)
 
 
 def _good(done: subprocess.CompletedProcess[str], says: str) -> None:
@@ -30,14 +32,14 @@ def _good(done: subprocess.CompletedProcess[str], says: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def work(helpers: Path) -> Path:
-    return helpers / "platforms_work"
+def work(programs: Path) -> Path:
+    return programs / "platforms_work"
 
 
 @pytest.mark.parametrize("order", ["first", "last"])
 @pytest.mark.parametrize("other", ["constructor", "threads"])
-def test_constructors(other: str, order: str, work: Path, library: Path, helpers: Path) -> None:
-    both = [library, helpers / f"libplatforms_{other}.so"]
+def test_constructors(other: str, order: str, work: Path, library: Path, programs: Path) -> None:
+    both = [library, programs / f"libplatforms_{other}.so"]
     _good(_run([work], both if order == "first" else both[::-1]), OURS)
 
 
@@ -47,19 +49,19 @@ too_early = pytest.mark.xfail(strict=True, reason="resolvers run before the load
 
 
 @too_early
-def test_resolver_of_the_program(library: Path, helpers: Path) -> None:
-    _good(_run([helpers / "platforms_resolver_program"], [library]), "")
+def test_resolver_of_the_program(library: Path, programs: Path) -> None:
+    _good(_run([programs / "platforms_resolver_program"], [library]), "")
 
 
 @too_early
 @pytest.mark.parametrize("order", ["first", "last"])
-def test_resolver_of_a_library(order: str, work: Path, library: Path, helpers: Path) -> None:
-    both = [library, helpers / "libplatforms_resolver.so"]
+def test_resolver_of_a_library(order: str, work: Path, library: Path, programs: Path) -> None:
+    both = [library, programs / "libplatforms_resolver.so"]
     _good(_run([work], both if order == "first" else both[::-1]), OURS)
 
 
-def test_auditor(work: Path, library: Path, helpers: Path) -> None:
-    _good(_run([work], [library], LD_AUDIT=str(helpers / "libplatforms_audit.so")), OURS)
+def test_auditor(work: Path, library: Path, programs: Path) -> None:
+    _good(_run([work], [library], LD_AUDIT=str(programs / "libplatforms_audit.so")), OURS)
 
 
 def _peer(name: str) -> Path:
@@ -104,7 +106,7 @@ def _sanitized(compiler: str, to: Path) -> Path:
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     command = [compiler, "-O1", "-g", "-fsanitize=address", "-pthread", str(PROGRAMS / "overrun.c")]
-    done = subprocess.run([*command, "-o", to], capture_output=True, text=True)
+    done = ran(*command, "-o", to)
     if done.returncode:
         pytest.skip(f"{compiler} has no AddressSanitizer: {done.stderr.splitlines()[-1]}")
     return to
@@ -116,9 +118,7 @@ def test_address_sanitizer_as_a_library(library: Path, tmp_path: Path) -> None:
     done = _run([program], [library])
     assert done.returncode == 1, (done.returncode, done.stderr)
     assert "ASan runtime does not come first" in done.stderr, done.stderr
-    runtime = subprocess.run(
-        ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    runtime = ran("gcc", "-print-file-name=libasan.so", check=True).stdout.strip()
     done = _run([program], [Path(runtime).resolve(), library])
     assert "heap-buffer-overflow" in done.stderr, (done.returncode, done.stderr)
 

@@ -6,11 +6,12 @@ Where a profiler is not installed, its tests are skipped and say so: `apt-get in
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from tests.ran import ran
 
 SECONDS = 300
 PEAK = re.compile(r"peak heap memory consumption: ([\d.]+)([BKMG])")
@@ -41,14 +42,14 @@ def _installed(tool: str) -> str:
 
 def _done(command: Sequence[str | Path], **more: str) -> str:
     env = {k: v for k, v in os.environ.items() if not k.startswith(("HAKMEM_", "LD_", "PYTHON"))}
-    ended = subprocess.run(command, env=env | more, capture_output=True, text=True, timeout=SECONDS)
+    ended = ran(*command, env=env | more)
     assert ended.returncode == 0, (command, ended.returncode, ended.stdout, ended.stderr)
     return ended.stdout
 
 
 @pytest.fixture
-def program(helpers: Path) -> Path:
-    return helpers / "platforms_profiled"
+def program(programs: Path) -> Path:
+    return programs / "platforms_profiled"
 
 
 def _record(out: Path) -> str:

@@ -2,13 +2,13 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.nightly import points
 from tests.platforms import names
+from tests.ran import ran
 
 PROGRAMS = Path(__file__).parent / "programs"
 SAYS = {
@@ -41,7 +41,7 @@ def _link(archive: Path, source: str, flags: list[str], to: Path) -> str:
     compiler = "g++" if source.endswith(".cc") else "gcc"
     command = [compiler, "-O1", "-pthread", "-fno-builtin-malloc", str(PROGRAMS / source)]
     command += [*flags, str(archive), "-o", str(to), f"-Wl,-Map={to}.map"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = ran(*command)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
     return Path(f"{to}.map").read_text(errors="replace")
 
@@ -67,9 +67,9 @@ def test_linked(source: str, way: str, archive: Path, tmp_path: Path) -> None:
         pytest.skip(f"{linker} is not installed")
     program = tmp_path / "program"
     _link(archive, source, WAYS[way], program)
-    done = subprocess.run([program], capture_output=True, text=True, timeout=300)
+    done = ran(program)
     assert (done.returncode, done.stdout) == (0, SAYS[source]), done.stderr
-    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    symbols = ran("nm", program, check=True).stdout
     defined = {line.split()[-1]: line.split()[-2] for line in symbols.splitlines()}
     for name in "malloc", "free":
         # Local in a static program: libc.a asks for it as a hidden name.
@@ -83,7 +83,5 @@ def test_static_program_has_no_malloc_of_libc(archive: Path, tmp_path: Path) -> 
     members = set(re.findall(r"\blibc\.a\((\w+\.o)\)", linked))
     assert "printf.o" in members, "the map was not understood"
     assert {name for name in members if name.startswith("malloc")} == set()
-    providers = subprocess.run(
-        ["nm", "-A", "-g", "--defined-only", archive], capture_output=True, text=True, check=True
-    ).stdout
+    providers = ran("nm", "-A", "-g", "--defined-only", archive, check=True).stdout
     assert names.required() <= {line.split()[-1] for line in providers.splitlines() if line}

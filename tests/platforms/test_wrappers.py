@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.counts.work import clean_environment
 from tests.programs import packages
+from tests.ran import clean_environment
 
 LIBRARIES = Path("/usr/lib") / f"{os.uname().machine}-linux-gnu"
 HANGS_AFTER = 120  # seconds; a run takes one, at most

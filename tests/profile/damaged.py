@@ -109,7 +109,9 @@ def told(path: Path) -> str:
         return "refused"
     named = symbols.named(profile)
     assert profile_text.summary(named)
+    assert list(profile_text.table(named, profile_text.Table("inuse", 9), "damaged"))
     profile_text.collapsed(named, 1)
+    profile_text.speedscope(named, "damaged")
     profile_html.page(named, "damaged")
     try:
         leaks.find(profile)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from hakmem import heap_profile, perf_map, symbols
 from hakmem.perf_map import PerfMap
 from hakmem.symbols import Named, Stack
+from tests.ran import clean_environment
 
 HERE = Path(__file__).parent
 SECONDS = 300
@@ -37,7 +37,7 @@ class Planted:
 
 def profile_of(program: Path, library: Path, folder: Path, *words: str, **variables: str) -> Path:
     path = folder / f"{program.name}.heap"
-    others = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
+    others = clean_environment()
     subprocess.run(
         [program, *words],
         env={

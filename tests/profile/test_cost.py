@@ -4,15 +4,13 @@ docs/profile.md says."""
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hakmem import callgrind
 from tests.counts.callgrind import skip_without_valgrind
-from tests.counts.work import clean_environment
+from tests.ran import clean_environment, ran
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "profile.md"
 ROWS = {"up to 640": (16, 640), "up to 32 KiB": (641, 32768), "more": (65536,)}
@@ -28,18 +26,20 @@ def _said() -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize("pattern", ["same", "batch"])
 @pytest.mark.parametrize("row", ROWS)
 def test_instructions(
-    row: str, pattern: str, given: Callable[[str], Path], library: Path, tmp_path: Path
+    row: str, pattern: str, programs: Path, library: Path, tmp_path: Path
 ) -> None:
     skip_without_valgrind()
-    program = given("--programs") / "profile_plant_cost"
+    program = programs / "profile_plant_cost"
 
     def executed(bytes_: int, blocks: int, settings: dict[str, str]) -> int:
         out = tmp_path / "callgrind"
-        done = subprocess.run(
-            [*callgrind.command(out), str(program), pattern, str(bytes_), str(blocks)],
+        done = ran(
+            *callgrind.command(out),
+            str(program),
+            pattern,
+            str(bytes_),
+            str(blocks),
             env=clean_environment() | {"LD_PRELOAD": str(library)} | settings,
-            capture_output=True,
-            text=True,
         )
         assert done.returncode == 0, done.stderr
         return int(out.read_text().rpartition("totals: ")[2].split()[0])

@@ -22,8 +22,8 @@ REAL = 'my %h = map { ($_ => [$_, "v$_"]) } 1..30000; my @a = map { "x$_" } 1..3
 
 
 @pytest.fixture
-def program(given: Callable[[str], Path]) -> Path:
-    return given("--programs") / "profile_plant_path"
+def program(programs: Path) -> Path:
+    return programs / "profile_plant_path"
 
 
 @pytest.fixture

@@ -3,14 +3,12 @@ where there is none."""
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +17,8 @@ import pytest
 from hakmem import heap_profile
 from tests.leaks.test_run import CALLS, _without_ptrace
 from tests.profile.planted import SECONDS, functions, named
+from tests.ran import clean_environment
+from tests.watch.watched import Command
 
 KEPT = 100  # blocks
 EVERY = ("-o", "profile_rate=1", "-o", "profile_samples=0")
@@ -31,7 +31,7 @@ class Run:
     folder: Path
 
     def start(self, *words: str | Path, **more: object) -> subprocess.Popen[str]:
-        others = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
+        others = clean_environment()
         return subprocess.Popen(  # type: ignore[no-any-return,call-overload]
             ["/bin/sh", self.hakmem, "run", *words],
             stdout=subprocess.PIPE,
@@ -58,8 +58,8 @@ class Run:
 
 
 @pytest.fixture
-def run(given: Callable[[str], Path], tmp_path: Path) -> Run:
-    run = Run(given("--hakmem"), given("--programs") / "profile_plant_ends", tmp_path)
+def run(command: Command, programs: Path, tmp_path: Path) -> Run:
+    run = Run(command.path, programs / "profile_plant_ends", tmp_path)
     _, _, err = run("--leaks", "true")
     if "ptrace is not permitted" in err:
         pytest.skip(err.strip())

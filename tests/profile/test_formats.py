@@ -6,7 +6,6 @@ import gzip
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ import pytest
 from hakmem import heap_profile, pprof, profile_difference, profile_html, profile_text, symbols
 from hakmem.heap_profile import FIGURES, Figures
 from hakmem.symbols import Frame, Line, Named, Stack
-from tests.profile.planted import KEPT, PASSED, RATE, SECONDS, Planted, functions, named, near
+from tests.profile.planted import KEPT, PASSED, RATE, Planted, functions, named, near
+from tests.ran import ran
 from tests.watch.watched import Command
 
 HERE = Path(__file__).parent
@@ -45,9 +45,7 @@ def written(command: Command, tmp_path: Path, heap: Path, ending: str, *words: s
 def from_pprof(path: Path, *words: str) -> str:
     if not PPROF:
         pytest.skip("there is neither pprof nor go")
-    done = subprocess.run(
-        [*PPROF, "-symbolize=none", *words, path], capture_output=True, text=True, timeout=SECONDS
-    )
+    done = ran(*PPROF, "-symbolize=none", *words, path)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -149,12 +147,7 @@ def test_pprof_without_protobuf(command: Command, tmp_path: Path, heap: Path) ->
     )
     import sys
 
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        cwd=HERE.parents[1] / "python",
-    )
+    done = ran(sys.executable, "-c", program, cwd=HERE.parents[1] / "python")
     assert done.returncode == 2, done.stderr
     assert re.fullmatch(r"hakmem profile: -o .*needs the Python module protobuf: .*\n", done.stderr)
     assert not hidden.exists() and not (tmp_path / "x.pb.gz").exists()
@@ -200,9 +193,7 @@ def test_speedscope(command: Command, tmp_path: Path, heap: Path) -> None:
 def drawn(page: Path, search: str) -> dict[str, Any]:
     if not shutil.which("node"):
         pytest.skip("there is no node")
-    done = subprocess.run(
-        ["node", HERE / "draw.cjs", page, search], capture_output=True, text=True, timeout=SECONDS
-    )
+    done = ran("node", HERE / "draw.cjs", page, search)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.profile.planted import HERE, SECONDS, line_of, named, near
+from tests.profile.planted import HERE, line_of, named, near
+from tests.ran import clean_environment, ran
 from tests.watch.watched import Command
 
 KEPT = 8 * 2**20
@@ -19,14 +19,12 @@ EXACT = ("-o", "profile_rate=1K", "-o", "profile_samples=0")
 
 
 def environment(**more: str) -> dict[str, str]:
-    others = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
+    others = clean_environment()
     return {**others, **more}
 
 
 def done(words: list[str | Path], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words, cwd=folder, env=environment(**more), capture_output=True, text=True, timeout=SECONDS
-    )
+    return ran(*words, cwd=folder, env=environment(**more))
 
 
 def is_largest(command: Command, heap: Path, function: str, source: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -119,12 +118,12 @@ def test_whole_in_pprof(heap: Path, command: Command, tmp_path: Path) -> None:
     assert longest.encode() in gzip.decompress(file.read_bytes())
 
 
-def test_others(heap: Path, command: Command, given: Callable[[str], Path], tmp_path: Path) -> None:
+def test_others(heap: Path, command: Command, programs: Path, tmp_path: Path) -> None:
     """The difference of two, and what was recorded."""
     done = command("profile", "--text", "--diff", str(heap), str(heap))
     assert done.returncode == 0, done.stderr
     recording = tmp_path / "x.recording"
-    program = given("--programs") / "profile_plant_long"
+    program = programs / "profile_plant_long"
     done = command("record", "-o", str(recording), "--", str(program))
     assert done.returncode == 0, done.stderr
     page = tmp_path / "x.html"

@@ -14,6 +14,7 @@ import pytest
 
 from hakmem import heap_profile, perf_map
 from tests.profile.planted import Planted, by_function, functions, named, near, profile_of
+from tests.ran import ran
 from tests.watch.watched import Command
 
 KEPT = 64 * 2**20  # in blocks that are all sampled
@@ -86,9 +87,7 @@ def test_python(command: Command, option: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PYTHON)
     words: list[str | Path] = ["--profile=x.heap", *EXACT, python(option), "-X", option, program]
-    done = subprocess.run(
-        ["/bin/sh", command.path, "run", *words], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = ran("/bin/sh", command.path, "run", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     heap = heap_profile.read(tmp_path / "x.heap")
     assert heap.pid is not None
@@ -260,12 +259,8 @@ def test_a_map_of_another_process(
     if by == "the library":
         profile_of(program, planted.library, tmp_path, str(names), HAKMEM_PROFILE_FILE=str(heap))
     else:
-        done = subprocess.run(
-            ["/bin/sh", command.path, "run", "--profile=x.heap", *EXACT, program, names],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-        )
+        words = ("run", "--profile=x.heap", *EXACT, program, names)
+        done = ran("/bin/sh", command.path, *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     profile = heap_profile.read(heap)
     began, ended = profile.started, profile.written

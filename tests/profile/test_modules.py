@@ -28,6 +28,7 @@ from tests.profile.planted import (
     near,
     profile_of,
 )
+from tests.ran import ran
 from tests.watch.watched import Command
 
 PLUGGED = 2048 * 16384  # by each plug-in
@@ -254,10 +255,7 @@ def test_debuginfod_at_an_end(
     monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
     run(command, "run", "--leaks=x.heap", *words, folder=tmp_path)
     for options in (["--leaks"], ["--max-peak", "1K", "--max-leaked", "1K"]):
-        done = subprocess.run(
-            ["/bin/sh", command.path, "run", *options, *words],
-            cwd=tmp_path, capture_output=True, text=True,
-        )  # fmt: skip
+        done = ran("/bin/sh", command.path, "run", *options, *words, cwd=tmp_path)
         assert "plugs (" in done.stderr
         assert "debuginfod" not in done.stderr.lower() and "127.0.0.1" not in done.stderr
     later = run(command, "profile", "x.heap", folder=tmp_path)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ import pytest
 from tests.nobody import as_nobody, readable_by_nobody
 from tests.profile.planted import KEPT, RATE, SECONDS, by_function, named, near
 from tests.profile.test_read import SMALL
+from tests.ran import clean_environment, ran
 from tests.watch.watched import Command, Process, running
 
 PYTHON_PART = Path(__file__).parents[2] / "python/hakmem"
@@ -222,10 +223,8 @@ def at_work(plant: Process) -> Iterator[None]:
         worker.join()
 
 
-def test_process(
-    command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
-) -> None:
-    program = given("--programs") / "profile_plant"
+def test_process(command: Command, programs: Path, library: Path, tmp_path: Path) -> None:
+    program = programs / "profile_plant"
     with running(
         program,
         "serve",
@@ -234,7 +233,7 @@ def test_process(
         HAKMEM_PROFILE_SAMPLES="0",
     ) as plant:
         reader = library.parent / "hakmem/look"
-        told = subprocess.run([reader, str(plant.pid), "profile"], capture_output=True, text=True)
+        told = ran(reader, str(plant.pid), "profile")
         if told.stderr.startswith("usage: "):
             pytest.skip("this reader reads no profiles")
         heap = tmp_path / "x.heap"
@@ -253,19 +252,12 @@ def test_process(
 
 
 def run(command: Command, folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    others = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
-    return subprocess.run(
-        ["/bin/sh", command.path, "run", *words],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=others,
-        timeout=SECONDS,
-    )
+    others = clean_environment()
+    return ran("/bin/sh", command.path, "run", *words, cwd=folder, env=others)
 
 
-def test_run(command: Command, given: Callable[[str], Path], tmp_path: Path) -> None:
-    program = given("--programs") / "profile_plant"
+def test_run(command: Command, programs: Path, tmp_path: Path) -> None:
+    program = programs / "profile_plant"
     exact = ("-o", f"profile_rate={RATE}", "-o", "profile_samples=0")
     done = run(command, tmp_path, *exact, "--profile", program)
     assert done.returncode == 0 and done.stderr == ""

@@ -15,6 +15,7 @@ from hakmem import heap_profile, symbols
 from hakmem.heap_profile import Profile, Script
 from hakmem.symbols import Stack
 from tests.profile.planted import HERE
+from tests.ran import ran
 from tests.watch.watched import Command
 
 PLANT = HERE / "plant_python.py"
@@ -30,7 +31,7 @@ def pythons() -> Iterator[tuple[Path, Path]]:
     found += home.glob("versions/*/bin/python3")
     seen = set()
     for one in found:
-        done = subprocess.run([one, "-c", ASKS], capture_output=True, text=True)
+        done = ran(one, "-c", ASKS)
         major, minor, headers = done.stdout.split() if done.returncode == 0 else ("", "0", "")
         if major == "3" and 9 <= int(minor) <= 14 and minor not in seen:
             seen.add(minor)
@@ -87,7 +88,7 @@ def test_layout(python: Path, headers: Path, tmp_path: Path) -> None:
     words = ["-w", *(f"-I{folder}" for folder in (headers, headers / "internal", source))]
     files = [HERE / "python_layouts.c", source / "profile/python_layouts.c"]
     subprocess.run(["cc", *words, "-o", tmp_path / "a", *files], check=True)
-    done = subprocess.run([tmp_path / "a"], capture_output=True, text=True)
+    done = ran(tmp_path / "a")
     assert (done.returncode, done.stdout) == (0, "")
 
 

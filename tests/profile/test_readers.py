@@ -8,14 +8,14 @@ import base64
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from hakmem import heap_profile
 from tests.profile import browser
-from tests.profile.planted import KEPT, SECONDS, Planted, near
+from tests.profile.planted import KEPT, Planted, near
+from tests.ran import ran
 from tests.watch.watched import Command
 
 WAIT = """
@@ -100,6 +100,6 @@ def test_flamegraph(command: Command, planted: Planted, flamegraph: str, tmp_pat
     heap, other = planted.profile("profile_plant"), planted.profile("profile_plant_fixed")
     for words in ((heap,), ("--diff", other, heap)):
         path = written(command, tmp_path / "a.collapsed", *words)
-        done = subprocess.run([flamegraph, path], capture_output=True, text=True, timeout=SECONDS)
+        done = ran(flamegraph, path)
         assert done.returncode == 0 and "leak_in_library (" in done.stdout, done.stderr
         assert "gnored" not in done.stderr

@@ -3,7 +3,6 @@ passes a number; files are there in whole, and what can't be written gives one l
 
 from __future__ import annotations
 
-import os
 import re
 import resource
 import signal
@@ -15,6 +14,7 @@ import pytest
 
 from hakmem.symbols import Named
 from tests.profile.planted import SECONDS, functions, named
+from tests.ran import clean_environment
 from tests.watch.watched import Command, running
 
 LIMIT = 48
@@ -23,17 +23,15 @@ MIB = 2**20
 
 
 @pytest.fixture
-def run(
-    given: Callable[[str], Path], library: Path, tmp_path: Path
-) -> Callable[..., tuple[int, str]]:
+def run(programs: Path, library: Path, tmp_path: Path) -> Callable[..., tuple[int, str]]:
     """A program that grows, with these variables; its number, and what it said."""
 
     def grow(
         *words: str | int, before: Callable[[], object] | None = None, **more: str
     ) -> tuple[int, str]:
-        others = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
+        others = clean_environment()
         process = subprocess.Popen(
-            [given("--programs") / "profile_grow", *map(str, words)],
+            [programs / "profile_grow", *map(str, words)],
             cwd=tmp_path,
             env=others
             | {"LD_PRELOAD": str(library), "HAKMEM_PROFILE_RSS": f"{LIMIT}M"}
@@ -162,10 +160,10 @@ def test_what_can_not_be_written(
 
 
 def test_in_a_running_process(
-    command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
+    command: Command, programs: Path, library: Path, tmp_path: Path
 ) -> None:
     """It is set while the process works; that turns the profile on."""
-    words: Sequence[str | Path] = (given("--programs") / "profile_grow", "16", "serve")
+    words: Sequence[str | Path] = (programs / "profile_grow", "16", "serve")
     with running(*words, library=library, HAKMEM_PROFILE_FILE=str(tmp_path / "x.heap")) as process:
         process.ask("grow")
         done = command("set", process.pid, "profile_rss=1M")

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,8 @@ import pytest
 
 from hakmem import heap_profile, pprof, profile_difference, profile_html, profile_text
 from hakmem.heap_profile import NoProfile
-from tests.profile.planted import BLOCK, RATE, SECONDS, Planted, by_function, functions, named, near
+from tests.profile.planted import BLOCK, RATE, Planted, by_function, functions, named, near
+from tests.ran import clean_environment, ran
 from tests.watch.watched import Command
 
 PLANTED = 64 * 2**20
@@ -126,14 +125,9 @@ printf "free %#lx %d\\n", $_probe_arg0, $_probe_argc
 kill
 """
     )
-    others = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
-    done = subprocess.run(
-        [gdb, "-nx", "-batch", "-x", script, planted.programs / "profile_plant_named"],
-        env=others,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
+    others = clean_environment()
+    done = ran(
+        gdb, "-nx", "-batch", "-x", script, planted.programs / "profile_plant_named", env=others
     )
     said = done.stdout + done.stderr
     if re.search(r"ptrace: Operation not permitted|Could not trace", said):

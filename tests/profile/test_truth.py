@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import shutil
 import statistics
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,11 @@ kept = {str(i): (i, str(i) * 3) for i in range(30000)}
 
 
 @pytest.mark.parametrize("after", [0, 20000])
-def test_python(given: Callable[[str], Path], library: Path, tmp_path: Path, after: int) -> None:
+def test_python(programs: Path, library: Path, tmp_path: Path, after: int) -> None:
     python = shutil.which("/usr/bin/python3")
     if python is None:
         pytest.skip("there is no /usr/bin/python3")
-    counter = given("--programs") / "libprofile_exact.so"
+    counter = programs / "libprofile_exact.so"
     errors = (truth.Errors(), truth.Errors())
     program = ["/usr/bin/env", "PYTHONMALLOC=malloc", python, "-c", WORK]
     truth.run(program, counter, library, tmp_path, RATE, after)

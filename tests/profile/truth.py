@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hakmem import heap_profile
+from tests.ran import clean_environment
 
 FRAMES_MOST = 60
 SAMPLES_LEAST = 10  # below, an estimate is not nearly normal
@@ -128,7 +128,7 @@ def compare(folder: Path, counter: Path, errors: tuple[Errors, Errors]) -> int:
 def run(
     program: list[str], counter: Path, library: Path, folder: Path, rate: int, after: int
 ) -> None:
-    others = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
+    others = clean_environment()
     subprocess.run(
         program,
         env={

@@ -10,10 +10,9 @@ import signal
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from tests.programs.harness import Case, Run, answers, free_port
+from tests.programs.harness import SCRIPTS, Case, Run, answers, free_port
 from tests.programs.process import Child
 
-SCRIPTS = Path(__file__).resolve().parent / "scripts"
 BIN = "/usr/lib/postgresql/15/bin"
 SCALE = 2
 # Without a key of its own, each dump is locked by a random one.

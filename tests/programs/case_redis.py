@@ -7,7 +7,6 @@ port of 127.0.0.1. The load goes to database 1; the known set lies in database 0
 
 from __future__ import annotations
 
-import subprocess
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from tests.programs import inputs
 from tests.programs.harness import Case, Failure, Run, free_port
 from tests.programs.process import Child
+from tests.ran import ran
 
 KEYS = 4000
 PARTS = 8  # the known set is written in so many parts
@@ -80,10 +80,7 @@ def cli(run: Run, port: int, step: str, *words: str, stdin: Path | None = None) 
 
 def ask(run: Run, port: int, *words: str) -> str:
     """A command whose answer is not compared."""
-    done = subprocess.run(
-        ["redis-cli", "-p", str(port), *words],
-        env=run.env(), capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    done = ran("redis-cli", "-p", str(port), *words, env=run.env())
     return done.stdout
 
 

@@ -7,14 +7,9 @@ from pathlib import Path
 
 from tests.programs import inputs
 from tests.programs.case_redis import REDIS
-from tests.programs.harness import Case, Run
+from tests.programs.harness import Case, Run, nothing, script
 
-SCRIPTS = Path(__file__).resolve().parent / "scripts"
 PYTHON = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
-
-
-def nothing(folder: Path) -> None:
-    """For programs that need no input beyond their script."""
 
 
 def ls(run: Run) -> None:
@@ -22,26 +17,6 @@ def ls(run: Run) -> None:
     run.step("columns", "ls", "-CRF", "--sort=size", str(run.input / "tree"))
     if Path("/usr/share/doc").is_dir():
         run.step("documents", "ls", "-lR", "--time-style=full-iso", "/usr/share/doc")
-
-
-def bash(run: Run) -> None:
-    run.step("script", "bash", str(SCRIPTS / "work.sh"), watch=True)
-
-
-def perl(run: Run) -> None:
-    run.step("script", "perl", str(SCRIPTS / "work.pl"), watch=True)
-
-
-def lua(run: Run) -> None:
-    run.step("script", "lua5.4", str(SCRIPTS / "work.lua"), watch=True)
-
-
-def node(run: Run) -> None:
-    run.step("script", "node", str(SCRIPTS / "work.js"), watch=True)
-
-
-def python(run: Run) -> None:
-    run.step("script", PYTHON, str(SCRIPTS / "work.py"), watch=True)
 
 
 def sqlite(run: Run) -> None:
@@ -132,13 +107,13 @@ CASES = (
         packages=("coreutils",), group=TOOLS, what="long and sorted lists of 9,000 files",
     ),
     Case(
-        "bash", ("bash",), nothing, bash, ("bash", "-c", "x=$(echo a | cat)"), ("bash", "cat"),
-        packages=("bash",), group=LANGUAGES, what="arrays, strings, 100s of subshells, a coprocess",
+        "bash", ("bash",), nothing, script("bash", file="work.sh"),
+        ("bash", "-c", "x=$(echo a | cat)"), ("bash", "cat"), group=LANGUAGES,
+        what="arrays, strings, 100s of subshells, a coprocess",
     ),
     Case(
         "git", ("git",), lambda folder: inputs.history(folder / "history", 800), git,
-        ("git", "init", "-q", "proof"), ("git",), GIT_MAY_DIFFER, GIT_ENV,
-        packages=("git",), group=VERSIONS,
+        ("git", "init", "-q", "proof"), ("git",), GIT_MAY_DIFFER, GIT_ENV, group=VERSIONS,
         what="import of 800 commits, commits, merge, clone, gc, fsck, log, blame, grep",
         note="objects are compared, not the packs that two threads made of them",
     ),
@@ -153,27 +128,27 @@ CASES = (
         packages=("g++",), group=COMPILERS, what="templates of the standard library; run",
     ),
     Case(
-        "perl", ("perl",), nothing, perl, ("perl", "-e", "1"), ("perl",),
-        env={"PERL_HASH_SEED": "0"},
-        packages=("perl",), group=LANGUAGES, what="hashes, strings, sorting, regular expressions",
+        "perl", ("perl",), nothing, script("perl", file="work.pl"), ("perl", "-e", "1"),
+        env={"PERL_HASH_SEED": "0"}, group=LANGUAGES,
+        what="hashes, strings, sorting, regular expressions",
     ),
     Case(
-        "python", (PYTHON,), nothing, python, (PYTHON, "-c", "1"), (Path(PYTHON).name,),
+        "python", (PYTHON,), nothing, script(PYTHON, file="work.py"), (PYTHON, "-c", "1"),
+        (Path(PYTHON).name,),
         env={"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
         packages=("python3",), group=LANGUAGES, what="structures, JSON, threads, a pool by fork",
     ),
     Case(
-        "lua", ("lua5.4",), nothing, lua, ("lua5.4", "-e", "x = {}"), ("lua5.4",),
+        "lua", ("lua5.4",), nothing, script("lua5.4", file="work.lua"), ("lua5.4", "-e", "x = {}"),
         packages=("lua5.4",), group=LANGUAGES, what="tables, strings, closures, coroutines",
     ),
     Case(
         "sqlite", ("sqlite3",), lambda folder: inputs.sql(folder / "rows.sql", 100_000), sqlite,
-        ("sqlite3", ":memory:", "select 1"), ("sqlite3",),
-        packages=("sqlite3",), group="servers and databases",
+        ("sqlite3", ":memory:", "select 1"), packages=("sqlite3",), group="servers and databases",
         what="100,000 rows: indexes, joins, windows, triggers, VACUUM, dump",
     ),
     Case(
-        "node", ("node",), nothing, node, ("node", "-e", "1"), ("node",),
+        "node", ("node",), nothing, script("node", file="work.js"), ("node", "-e", "1"), ("node",),
         packages=("nodejs",), group=LANGUAGES, what="zlib on the pool, four workers, JSON",
     ),
     Case(

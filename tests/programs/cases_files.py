@@ -8,9 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.programs import inputs, inputs_files
-from tests.programs.harness import Case, Failure, Run
+from tests.programs.harness import SCRIPTS, Case, Failure, Run
 
-SCRIPTS = Path(__file__).resolve().parent / "scripts"
 NVIM_SCRIPT = str(SCRIPTS / "work_nvim.lua")
 START_SECONDS = 120
 
@@ -382,131 +381,109 @@ ARCHIVES, TEXT, TOOLS = "versions and archives", "text and documents", "tools"
 
 CASES = (
     Case(
-        "tar", ("tar", "gzip"), of_files(3000), tar,
-        proof=("tar", "-cf", "a.tar", "@INPUT@"), proof_of=("tar",),
+        "tar", ("tar", "gzip"), of_files(3000), tar, proof=("tar", "-cf", "a.tar", "@INPUT@"),
         packages=("tar", "gzip"), group=ARCHIVES,
         what="3,000 files: create, compare, rename, delete, extract",
     ),
     Case(
-        "gzip", ("gzip",), data(16), gzip, ("gzip", "-kc", "@INPUT@/small"), ("gzip",),
-        packages=("gzip",), group=ARCHIVES,
+        "gzip", ("gzip",), data(16), gzip, ("gzip", "-kc", "@INPUT@/small"), group=ARCHIVES,
         what="16 MiB packed at three levels, and unpacked",
     ),
     Case(
-        "bzip2", ("bzip2",), data(8), bzip2, ("bzip2", "-kc", "@INPUT@/small"), ("bzip2",),
-        packages=("bzip2",), group=ARCHIVES,
+        "bzip2", ("bzip2",), data(8), bzip2, ("bzip2", "-kc", "@INPUT@/small"), group=ARCHIVES,
         what="8 MiB packed at two levels, and unpacked",
     ),
     Case(
-        "pigz", ("pigz",), data(16), pigz, ("pigz", "-p2", "-kc", "@INPUT@/small"), ("pigz",),
-        packages=("pigz",), group=ARCHIVES,
+        "pigz", ("pigz",), data(16), pigz, ("pigz", "-p2", "-kc", "@INPUT@/small"), group=ARCHIVES,
         what="16 MiB packed by two threads, and unpacked",
     ),
     Case(
-        "zstd", ("zstd",), data(32), zstd, ("zstd", "-T2", "-kc", "@INPUT@/small"), ("zstd",),
-        packages=("zstd",), group=ARCHIVES,
+        "zstd", ("zstd",), data(32), zstd, ("zstd", "-T2", "-kc", "@INPUT@/small"), group=ARCHIVES,
         what="32 MiB packed by two threads, and unpacked",
     ),
     Case(
-        "lz4", ("lz4",), data(48), lz4, ("lz4", "-kc", "@INPUT@/small"), ("lz4",),
-        packages=("lz4",), group=ARCHIVES,
+        "lz4", ("lz4",), data(48), lz4, ("lz4", "-kc", "@INPUT@/small"), group=ARCHIVES,
         what="48 MiB packed at three levels, and unpacked",
     ),
     Case(
         "zip", ("zip", "unzip"), of_files(4000), zip_,
         proof=("sh", "-c", "zip -qr a.zip $0/block; unzip -qt a.zip", "@INPUT@/tree"),
-        proof_of=("zip", "unzip"),
-        packages=("zip", "unzip"), group=ARCHIVES,
+        proof_of=("zip", "unzip"), packages=("zip", "unzip"), group=ARCHIVES,
         what="4,000 files: zip, delete, test, list, unzip",
     ),
     Case(
-        "7zip", ("7z",), of_files(1000), p7zip,
-        proof=("7z", "a", "a.7z", "@INPUT@/tree/block"), proof_of=("7z",),
+        "7zip", ("7z",), of_files(1000), p7zip, proof=("7z", "a", "a.7z", "@INPUT@/tree/block"),
         packages=("p7zip-full",), group=ARCHIVES,
         what="1,000 files as LZMA2, PPMd and zip, by two threads",
     ),
     Case(
         "squashfs", ("mksquashfs", "unsquashfs"), of_files(1000), squashfs,
-        proof=("mksquashfs", "@INPUT@/tree/block", "a.img"), proof_of=("mksquashfs",),
-        packages=("squashfs-tools",), group=ARCHIVES,
-        what="1,000 files in three file systems, by two threads",
+        proof=("mksquashfs", "@INPUT@/tree/block", "a.img"), packages=("squashfs-tools",),
+        group=ARCHIVES, what="1,000 files in three file systems, by two threads",
     ),
     Case(
         "rsync", ("rsync",), lambda folder: inputs_files.two_trees(folder, 5000), rsync,
-        proof=("rsync", "-a", "@INPUT@/tree/block", "copy"), proof_of=("rsync",),
-        packages=("rsync",), group=ARCHIVES,
+        proof=("rsync", "-a", "@INPUT@/tree/block", "copy"), group=ARCHIVES,
         what="5,000 files copied and brought up to date, also over a pipe",
     ),
     Case(
         "sort", ("sort", "join", "comm", "tsort", "shuf"), text_input, text_tools,
         proof=("sh", "-c", "sort $0 | uniq | join - $0", "@INPUT@/pairs"),
-        proof_of=("sort", "uniq", "join"),
-        packages=("coreutils", "gzip"), group=TEXT,
+        proof_of=("sort", "uniq", "join"), packages=("coreutils", "gzip"), group=TEXT,
         what="sort in threads and with spills, uniq, join, comm, tsort",
     ),
     Case(
         "grep", ("grep",), lambda folder: searched(folder, 200_000), grep,
-        proof=("grep", "slab", "@INPUT@/text"), proof_of=("grep",),
-        packages=("grep",), group=TEXT,
+        proof=("grep", "slab", "@INPUT@/text"), group=TEXT,
         what="200,000 lines: expressions, 1,500 patterns at once, PCRE",
     ),
     Case(
         "ripgrep", ("rg",), lambda folder: searched(folder, 200_000), ripgrep,
-        proof=("rg", "-c", "slab", "@INPUT@/text"), proof_of=("rg",),
-        packages=("ripgrep",), group=TEXT,
+        proof=("rg", "-c", "slab", "@INPUT@/text"), group=TEXT,
         what="1,500 files by two threads, 3,000 patterns at once, JSON",
     ),
     Case(
-        "sed", ("sed",), of_lines(60_000), sed, ("sed", "-n", "s/a/b/p", "@INPUT@/text"), ("sed",),
-        packages=("sed",), group=TEXT,
-        what="60,000 lines: groups, hold space, 270 substitutions",
+        "sed", ("sed",), of_lines(60_000), sed, ("sed", "-n", "s/a/b/p", "@INPUT@/text"),
+        group=TEXT, what="60,000 lines: groups, hold space, 270 substitutions",
     ),
     Case(
         "jq", ("jq",), lambda folder: inputs_files.records(folder / "records.json", 20_000), jq,
-        proof=("jq", "length", "@INPUT@/records.json"), proof_of=("jq",),
-        packages=("jq",), group=TEXT,
+        proof=("jq", "length", "@INPUT@/records.json"), group=TEXT,
         what="20,000 records: group, paths, expressions, stream",
     ),
     Case(
         "diff", ("diff", "diff3", "patch", "cmp"),
         lambda folder: inputs_files.edited(folder, 120_000), diff,
-        proof=("diff", "@INPUT@/base", "@INPUT@/mine"), proof_of=("diff",),
-        packages=("diffutils", "patch"), group=TEXT,
+        proof=("diff", "@INPUT@/base", "@INPUT@/mine"), packages=("diffutils", "patch"), group=TEXT,
         what="120,000 lines: diff, diff3, patch, cmp",
     ),
     Case(
         "vim", ("vim.basic",), of_lines(16_000), vim,
-        proof=("vim", "-u", "NONE", "-es", "+qa!", "@INPUT@/text"), proof_of=("vim",),
-        packages=("vim",), group=TEXT,
+        proof=("vim", "-u", "NONE", "-es", "+qa!", "@INPUT@/text"), proof_of=("vim",), group=TEXT,
         what="16,000 lines: sort, substitute, undo, folds, macros, script",
     ),
     Case(
         "neovim", ("nvim",), of_lines(16_000), neovim,
         proof=("nvim", "-u", "NONE", "-i", "NONE", "-es", "+qa!", "@INPUT@/text"),
-        proof_of=("nvim",), env={"PROOF_SCRIPT": NVIM_SCRIPT}, may_differ=(".*",),
-        packages=("neovim",), group=TEXT,
+        env={"PROOF_SCRIPT": NVIM_SCRIPT}, may_differ=(".*",), group=TEXT,
         what="vim's edits; marks, undo, syntax, MessagePack, threads, a second one over RPC",
         note="what LuaJIT holds keeps to its own allocator",
     ),
     Case(
         "emacs", ("emacs",), emacs_input, emacs,
-        proof=("emacs", "-Q", "--batch", "--eval", "(princ 1)"), proof_of=("emacs",),
-        packages=("emacs-nox",), group=TEXT,
-        what="400 functions compiled, a text of 40,000 lines rewritten",
+        proof=("emacs", "-Q", "--batch", "--eval", "(princ 1)"), packages=("emacs-nox",),
+        group=TEXT, what="400 functions compiled, a text of 40,000 lines rewritten",
     ),
     Case(
         "openssl", ("openssl",), data(16), openssl,
-        proof=("openssl", "dgst", "-sha256", "@INPUT@/small"), proof_of=("openssl",),
+        proof=("openssl", "dgst", "-sha256", "@INPUT@/small"),
         may_differ=("speed.log", "key.pem", "public.pem", "key.log", "signed", "cert.pem"),
-        packages=("openssl",), group=TOOLS,
-        what="digests, ciphers, keys, signatures, certificates, speed",
+        group=TOOLS, what="digests, ciphers, keys, signatures, certificates, speed",
         note="keys and signatures are random: they are verified; so is the time to find a key",
     ),
     Case(
-        "curl", ("curl",), of_files(600), curl,
-        proof=("curl", "-s", "file://@INPUT@/tree/link"), proof_of=("curl",),
-        may_differ=("port",),
-        packages=("curl",), group=TOOLS,
+        "curl", ("curl",), of_files(600), curl, proof=("curl", "-s", "file://@INPUT@/tree/link"),
+        may_differ=("port",), group=TOOLS,
         what="1,200 files fetched in order and eight at a time, 40 posted",
     ),
     Case(
@@ -538,8 +515,7 @@ CASES = (
     Case(
         "libxml", ("xmllint", "xsltproc"), lambda folder: inputs_files.xml(folder, 15_000), xml,
         proof=("sh", "-c", "xmllint $0 && xsltproc $0 $0", "@INPUT@/group.xsl"),
-        proof_of=("libxml2.so.2",),
-        packages=("libxml2-utils", "xsltproc"), group=TEXT,
+        proof_of=("libxml2.so.2",), packages=("libxml2-utils", "xsltproc"), group=TEXT,
         what="15,000 elements: format, XPath, RELAX NG, XSLT",
     ),
 )  # fmt: skip

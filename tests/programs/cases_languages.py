@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.programs import inputs
-from tests.programs.harness import Case, Run
+from tests.programs.harness import SCRIPTS, Case, Run, nothing, script
 
-SCRIPTS = Path(__file__).resolve().parent / "scripts"
 PYTHON = "/usr/bin/python3"
 LANGUAGES = "languages"
 PYTHON_ENV = {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -23,26 +21,9 @@ PYTHON_TESTS = (
 )  # fmt: skip
 
 
-def nothing(folder: Path) -> None:
-    """For programs that need no input beyond their script."""
-
-
-def script(*words: str, file: str) -> Callable[[Run], None]:
-    """Steps of a case that is one script."""
-
-    def steps(run: Run) -> None:
-        run.step("script", *words, str(SCRIPTS / file), watch=True, seconds=300)
-
-    return steps
-
-
 def python_tests(run: Run) -> None:
     command = (PYTHON, str(SCRIPTS / "python_tests.py"))
     run.step("tests", *command, *PYTHON_TESTS, watch=True, seconds=600)
-
-
-def numpy(run: Run) -> None:
-    run.step("script", PYTHON, str(SCRIPTS / "work_numpy.py"), watch=True, seconds=300)
 
 
 def awk_lines(folder: Path) -> None:
@@ -89,22 +70,20 @@ CASES = (
         note="the outcome of each test",
     ),
     Case(
-        "numpy", (PYTHON, "/usr/lib/python3/dist-packages/numpy/version.py"), nothing, numpy,
-        (PYTHON, "-c", "import numpy"), ("python3",),
+        "numpy", (PYTHON, "/usr/lib/python3/dist-packages/numpy/version.py"), nothing,
+        script(PYTHON, file="work_numpy.py"), (PYTHON, "-c", "import numpy"), ("python3",),
         env={**PYTHON_ENV, "OPENBLAS_NUM_THREADS": "2"}, packages=("python3-numpy",),
         group=LANGUAGES, what="sorting, products, solving, records, text, arrays in four threads",
         note="floating point to ten digits",
     ),
     Case(
-        "ruby", ("ruby",), nothing, script("ruby", file="work.rb"), ("ruby", "-e", "1"), ("ruby",),
-        packages=("ruby",), group=LANGUAGES,
-        what="structures, threads, fibers, forks; collection with compaction",
+        "ruby", ("ruby",), nothing, script("ruby", file="work.rb"), ("ruby", "-e", "1"),
+        group=LANGUAGES, what="structures, threads, fibers, forks; collection with compaction",
     ),
     Case(
         "php", ("php",), nothing, script("php", "-n", "-d", "memory_limit=-1", file="work.php"),
-        ("php", "-n", "-r", "1;"), ("php",), env={"USE_ZEND_ALLOC": "0"}, packages=("php-cli",),
-        group=LANGUAGES,
-        what="arrays, cycles, JSON, a priority queue; its own pools off",
+        ("php", "-n", "-r", "1;"), env={"USE_ZEND_ALLOC": "0"}, packages=("php-cli",),
+        group=LANGUAGES, what="arrays, cycles, JSON, a priority queue; its own pools off",
         note="without extensions: php opens them bound to the system's malloc (RTLD_DEEPBIND), "
         "which no preloaded malloc survives",
     ),
@@ -117,8 +96,7 @@ CASES = (
     Case(
         "octave", ("octave-cli",), nothing,
         script("octave-cli", "--no-init-file", "--no-history", file="work.m"),
-        ("octave-cli", "--version"), ("octave-cli",), env={"OPENBLAS_NUM_THREADS": "1"},
-        packages=("octave",), group=LANGUAGES,
+        ("octave-cli", "--version"), env={"OPENBLAS_NUM_THREADS": "1"}, group=LANGUAGES,
         what="matrices, cells, strings, sparse matrices, maps", note="rounded results",
     ),
     Case(
@@ -126,9 +104,8 @@ CASES = (
         packages=("gawk",), group=LANGUAGES, what="150,000 lines: nested arrays, gensub, sorting",
     ),
     Case(
-        "tcl", ("tclsh",), nothing, script("tclsh", file="work.tcl"),
-        ("tclsh", "/dev/null"), ("tclsh",), packages=("tcl",), group=LANGUAGES,
-        what="dictionaries, procedures, 60 interpreters, 400 coroutines, zlib",
+        "tcl", ("tclsh",), nothing, script("tclsh", file="work.tcl"), ("tclsh", "/dev/null"),
+        group=LANGUAGES, what="dictionaries, procedures, 60 interpreters, 400 coroutines, zlib",
     ),
     Case(
         "guile", ("guile",), nothing, script("guile", "--no-auto-compile", file="work.scm"),

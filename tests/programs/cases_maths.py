@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.programs import inputs_maths
-from tests.programs.harness import Case, Failure, Run
-
-SCRIPTS = Path(__file__).resolve().parent / "scripts"
+from tests.programs.harness import SCRIPTS, Case, Failure, Run, nothing
 
 
 def z3(run: Run) -> None:
@@ -52,10 +50,6 @@ def maxima(run: Run) -> None:
         raise Failure(f"run '{run.name}': maxima stopped before its last line")
 
 
-def nothing(folder: Path) -> None:
-    """For programs that need no input beyond their script."""
-
-
 MAXIMA_LAST = "mod(power_mod(3,10^60,10^40+121),10^12)\n"
 BC = """scale = 1000
 pi = 4 * a(1)
@@ -95,20 +89,15 @@ GROUP = "mathematics"
 
 CASES = (
     Case(
-        "z3", ("z3",), inputs_maths.smt, z3,
-        proof=("z3", "@INPUT@/bits.smt2"), proof_of=("z3",),
-        packages=("z3",), group=GROUP,
+        "z3", ("z3",), inputs_maths.smt, z3, proof=("z3", "@INPUT@/bits.smt2"), group=GROUP,
         what="bit vectors, integers, arrays, quantifiers, reals, strings",
     ),
     Case(
-        "minisat", ("minisat",), sat_input, minisat,
-        proof=("minisat", "@INPUT@/random-0.cnf"), proof_of=("minisat",),
-        packages=("minisat",), group=GROUP, what="seven problems of propositional logic",
+        "minisat", ("minisat",), sat_input, minisat, proof=("minisat", "@INPUT@/random-0.cnf"),
+        group=GROUP, what="seven problems of propositional logic",
     ),
     Case(
-        "clasp", ("clasp",), sat_input, clasp,
-        proof=("clasp", "@INPUT@/random-0.cnf"), proof_of=("clasp",),
-        packages=("clasp",), group=GROUP,
+        "clasp", ("clasp",), sat_input, clasp, proof=("clasp", "@INPUT@/random-0.cnf"), group=GROUP,
         what="seven problems of propositional logic, by two threads",
         note="which solution is found",
     ),
@@ -123,11 +112,9 @@ CASES = (
     ),
     Case(
         "maxima", ("maxima",), nothing, maxima,
-        proof=("maxima", "--very-quiet", "--batch-string", "1;"), proof_of=("maxima",),
-        may_differ=(".*",),
+        proof=("maxima", "--very-quiet", "--batch-string", "1;"), may_differ=(".*",),
         packages=("maxima", "maxima-share"), group=GROUP,
-        what="polynomials, matrices, integrals, series, equations, 1,200 digits",
-        own="GCL's",
+        what="polynomials, matrices, integrals, series, equations, 1,200 digits", own="GCL's",
     ),
     Case(
         "bc", ("bc", "dc"), calculator_input, calculators,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.programs import inputs, inputs_media
-from tests.programs.harness import Case, Run
-
-SCRIPTS = Path(__file__).resolve().parent / "scripts"
+from tests.programs.harness import SCRIPTS, Case, Run, nothing
 
 
 def ffmpeg(run: Run) -> None:
@@ -192,24 +190,20 @@ GROUP = "pictures and sound"
 
 CASES = (
     Case(
-        "ffmpeg", ("ffmpeg", "ffprobe"), lambda folder: None, ffmpeg,
-        proof=("ffmpeg", "-f", "lavfi", "-i", "testsrc=d=1", "-f", "null", "-"),
-        proof_of=("ffmpeg",),
-        packages=("ffmpeg",), group=GROUP,
+        "ffmpeg", ("ffmpeg", "ffprobe"), nothing, ffmpeg,
+        proof=("ffmpeg", "-f", "lavfi", "-i", "testsrc=d=1", "-f", "null", "-"), group=GROUP,
         what="H.264, VP9, MPEG-4, FLAC and MP3 in threads, filters",
     ),
     Case(
         "imagemagick", ("convert-im6.q16", "composite-im6.q16"), two_pictures, imagemagick,
         proof=("convert-im6.q16", "@INPUT@/two.ppm", "-scale", "50%", "a.gif"),
-        proof_of=("libMagickCore-6.Q16.so.6",), env=THREADS,
-        packages=("imagemagick",), group=GROUP,
+        proof_of=("libMagickCore-6.Q16.so.6",), env=THREADS, group=GROUP,
         what="resize, blur, rotate, quantise, swirl, compose",
     ),
     Case(
         "graphicsmagick", ("gm",), two_pictures, graphicsmagick,
         proof=("gm", "convert", "@INPUT@/two.ppm", "-scale", "50%", "a.gif"),
-        proof_of=("libGraphicsMagick-Q16.so.3",), env=THREADS,
-        packages=("graphicsmagick",), group=GROUP,
+        proof_of=("libGraphicsMagick-Q16.so.3",), env=THREADS, group=GROUP,
         what="resize, blur, rotate, quantise, swirl, compose",
     ),
     Case(
@@ -220,40 +214,32 @@ CASES = (
         what="pictures of 5 megapixels by two threads, edges, tiles",
     ),
     Case(
-        "rsvg", ("rsvg-convert",),
-        lambda folder: inputs_media.drawing(folder / "drawing.svg", 500), rsvg,
-        proof=("rsvg-convert", "@INPUT@/drawing.svg", "-o", "a.png"), proof_of=("rsvg-convert",),
+        "rsvg", ("rsvg-convert",), lambda folder: inputs_media.drawing(folder / "drawing.svg", 500),
+        rsvg, proof=("rsvg-convert", "@INPUT@/drawing.svg", "-o", "a.png"),
         packages=("librsvg2-bin", "fonts-dejavu-core"), group=GROUP,
         what="a drawing of 500 shapes, gradients, texts and blurs",
     ),
     Case(
-        "inkscape", ("inkscape",),
-        lambda folder: inputs_media.drawing(folder / "drawing.svg", 300), inkscape,
-        proof=("inkscape", "--version"), proof_of=("libglib-2.0.so.0",),
-        may_differ=("log", ".*"),
-        packages=("inkscape", "fonts-dejavu-core"), group=GROUP,
+        "inkscape", ("inkscape",), lambda folder: inputs_media.drawing(folder / "drawing.svg", 300),
+        inkscape, proof=("inkscape", "--version"), proof_of=("libglib-2.0.so.0",),
+        may_differ=("log", ".*"), packages=("inkscape", "fonts-dejavu-core"), group=GROUP,
         what="a drawing of 300 shapes to PNG and plain SVG",
     ),
     Case(
         "graphviz", ("dot", "neato", "gvpr"), graphs, graphviz,
         proof=("dot", "-Tplain", "@INPUT@/directed.gv"), proof_of=("libcgraph.so.6",),
-        may_differ=(".cache/*",),
-        packages=("graphviz", "fonts-dejavu-core"), group=GROUP,
+        may_differ=(".cache/*",), packages=("graphviz", "fonts-dejavu-core"), group=GROUP,
         what="layouts of 260 nodes by four engines",
         by_address="it sorts subgraphs by the addresses of their names (idmap, lib/cgraph/id.c)",
     ),
     Case(
-        "gnuplot", ("gnuplot",), gnuplot_input, gnuplot,
-        proof=("gnuplot", "-e", "print 1"), proof_of=("gnuplot",),
-        may_differ=(".cache/*",),
-        packages=("gnuplot-nox", "fonts-dejavu-core"), group=GROUP,
+        "gnuplot", ("gnuplot",), gnuplot_input, gnuplot, proof=("gnuplot", "-e", "print 1"),
+        may_differ=(".cache/*",), packages=("gnuplot-nox", "fonts-dejavu-core"), group=GROUP,
         what="surfaces, fits, sixteen plots on a page",
     ),
     Case(
-        "povray", ("povray",), lambda folder: None, povray,
-        proof=("povray", "--version"), proof_of=("povray",),
-        may_differ=("log", ".*"),
-        packages=("povray",), group=GROUP,
+        "povray", ("povray",), nothing, povray, proof=("povray", "--version"),
+        may_differ=("log", ".*"), group=GROUP,
         misuse="hakmem ends it, since it deletes a UnixShelloutProcessing of 1,112 bytes as a "
         "ShelloutProcessing of 1,016, whose destructor is not virtual in POV-Ray 3.7; "
         "measured with check_sizes=off, with which the results are the same",
@@ -261,10 +247,8 @@ CASES = (
         what="a scene of 900 spheres, a mesh, a blob, functions, solids; four frames; two threads",
     ),
     Case(
-        "sox", ("sox",), lambda folder: None, sox,
-        proof=("sox", "-n", "a.wav", "synth", "1", "sine", "200"), proof_of=("sox",),
-        env={"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"},
-        packages=("sox",), group=GROUP,
+        "sox", ("sox",), nothing, sox, proof=("sox", "-n", "a.wav", "synth", "1", "sine", "200"),
+        env={"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}, group=GROUP,
         what="synthesis, reverberation, tempo, pitch, spectrogram, by threads",
     ),
     Case(

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 
 from tests.programs import inputs, inputs_servers
 from tests.programs.case_postgres import POSTGRES
 from tests.programs.case_redis import ask
-from tests.programs.harness import Case, Failure, Run, answers, free_port
+from tests.programs.harness import SCRIPTS, Case, Failure, Run, answers, free_port, nothing
 
-SCRIPTS = Path(__file__).resolve().parent / "scripts"
 PYTHON = "/usr/bin/python3"
 SERVERS = "servers and databases"
 
@@ -206,10 +204,6 @@ def mosquitto(run: Run) -> None:
 ABSENT = {"house": "house/0/#", "lines": "lines/#"}
 
 
-def nothing(folder: Path) -> None:
-    """For servers that are filled by their clients."""
-
-
 def sqlite(run: Run) -> None:
     run.step("script", "sqlite3", "-batch", "rows.db", stdin=run.input / "rows.sql", watch=True)
     run.step("dump", "sqlite3", "-batch", "-readonly", "rows.db", ".dump item")
@@ -218,8 +212,7 @@ def sqlite(run: Run) -> None:
 CASES = (
     Case(
         "redis-types", ("redis-server", "redis-cli", "redis-benchmark"), nothing, redis,
-        ("redis-server", "--version"), ("redis-server",),
-        packages=("redis-server", "redis-tools"), group=SERVERS,
+        ("redis-server", "--version"), packages=("redis-server", "redis-tools"), group=SERVERS,
         what="redis-benchmark of all types, 100,000 keys, BGREWRITEAOF, BGSAVE, restart",
         note="keys drawn at random are compared before and after the restart, the others also "
         "with the other runs",
@@ -233,24 +226,20 @@ CASES = (
     ),
     Case(
         "sqlite-rows", ("sqlite3",), lambda folder: inputs.sql(folder / "rows.sql", 500_000),
-        sqlite, ("sqlite3", ":memory:", "select 1"), ("sqlite3",),
-        packages=("sqlite3",), group=SERVERS,
+        sqlite, ("sqlite3", ":memory:", "select 1"), packages=("sqlite3",), group=SERVERS,
         what="500,000 rows: indexes, joins, windows, triggers, integrity_check, VACUUM, dump",
     ),
     Case(
-        "memcached", ("memcached",), nothing, memcached, ("memcached", "-V"), ("memcached",),
-        packages=("memcached",), group=SERVERS,
+        "memcached", ("memcached",), nothing, memcached, ("memcached", "-V"), group=SERVERS,
         what="four clients set, append, get and delete 48,000 times; every answer checked",
     ),
     Case(
-        "unbound", ("unbound",), inputs_servers.zone, unbound, ("unbound", "-V"), ("unbound",),
-        packages=("unbound",), group=SERVERS,
+        "unbound", ("unbound",), inputs_servers.zone, unbound, ("unbound", "-V"), group=SERVERS,
         what="one has 20,000 names, one asks it and caches; 51,200 questions over UDP and TCP",
     ),
     Case(
         "mosquitto", ("mosquitto", "mosquitto_pub", "mosquitto_sub"), inputs_servers.readings,
-        mosquitto, ("mosquitto", "-h"), ("mosquitto",),
-        packages=("mosquitto", "mosquitto-clients"), group=SERVERS,
+        mosquitto, ("mosquitto", "-h"), packages=("mosquitto", "mosquitto-clients"), group=SERVERS,
         what="18,000 messages to six subscribers; 14,000 queued, 1,500 retained over a restart",
     ),
 )  # fmt: skip

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from tests.programs.harness import Case, Failure, Run
+from tests.programs.harness import Case, Failure, Run, nothing
 
 # The greatest block, and how many are held.
 SMALL = ("--malloc-bytes", "4K", "--malloc-max", "20000")
@@ -26,10 +25,6 @@ STRESSORS = {
 }  # fmt: skip
 
 
-def nothing(folder: Path) -> None:
-    """For programs that need no input."""
-
-
 def stress_ng(run: Run) -> None:
     """Each stressor checks its own memory; a failed check or a lost worker is an exit status."""
     place = ("--temp-path", str(run.scratch), "--oomable", "--no-rand-seed", "--verify", "-v")
@@ -44,8 +39,7 @@ def stress_ng(run: Run) -> None:
 
 CASES = (
     Case(
-        "stress-ng", ("stress-ng",), nothing, stress_ng, ("stress-ng", "--version"), ("stress-ng",),
-        packages=("stress-ng",), group="tools",
+        "stress-ng", ("stress-ng",), nothing, stress_ng, ("stress-ng", "--version"), group="tools",
         what=f"{len(STRESSORS)} kinds of strain on memory, each with a fixed number of operations",
         note="each stressor's own check of its memory",
     ),

@@ -9,9 +9,8 @@ import time
 from pathlib import Path
 
 from tests.programs import inputs
-from tests.programs.harness import Case, Failure, Run, answers, free_port
+from tests.programs.harness import SCRIPTS, Case, Failure, Run, answers, free_port
 
-SCRIPTS = Path(__file__).resolve().parent / "scripts"
 PYTHON = "/usr/bin/python3"
 SERVERS = "servers and databases"
 
@@ -272,8 +271,7 @@ CASES = (
         what="150 files plain, packed at each request and in part; 23,000 requests; reload",
     ),
     Case(
-        "varnish", ("varnishd", "gcc", "lighttpd", "ab"), site, varnish,
-        ("varnishd", "-V"), ("varnishd",),
+        "varnish", ("varnishd", "gcc", "lighttpd", "ab"), site, varnish, ("varnishd", "-V"),
         packages=("varnish", "gcc", "libc6-dev", "lighttpd", "apache2-utils"), group=SERVERS,
         what="a cache of 2 MiB before lighttpd, VCL, objects packed; 25,500 requests",
         note="without hakmem on jemalloc, with which it is linked",

@@ -27,6 +27,7 @@ from pathlib import Path
 from tests.programs.process import Child, Usage, describe, end_orphans, start
 from tools.demo import inforce
 
+SCRIPTS = Path(__file__).resolve().parent / "scripts"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 STEP_SECONDS = 300
 START_SECONDS = 60
@@ -47,11 +48,12 @@ class Case:
     # A short command in the same environment and the programs it starts, whose malloc must be the
     # library's according to the loader.
     proof: tuple[str, ...]
-    proof_of: tuple[str, ...]
+    proof_of: tuple[str, ...] = ()  # without it, the first of `needs`
     # Files that hold times, inodes or the order in which threads finished (patterns of fnmatch).
     may_differ: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
-    packages: tuple[str, ...] = ()  # of Debian; the first one's version is the program's
+    # Of Debian; the first one's version is the program's. Without it, one of the case's name.
+    packages: tuple[str, ...] = ()
     wheels: tuple[str, ...] = ()  # Python packages, in the environment that packages.py makes
     group: str = "others"  # the heading under which docs/programs.md lists it
     what: str = ""  # what it does, for that list
@@ -63,6 +65,27 @@ class Case:
     without: tuple[str, ...] = ()
     own: str = ""  # the allocator that the program brings, which must be found to stay in force
     user: str | None = None  # for servers that refuse to run as root: who runs it then
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "proof_of", self.proof_of or self.needs[:1])
+        if not self.wheels:
+            object.__setattr__(self, "packages", self.packages or (self.name,))
+
+
+def nothing(folder: Path) -> None:
+    """For programs that need no input beyond their script."""
+
+
+def script(
+    *words: str, file: str, seconds: float = STEP_SECONDS, with_input: bool = False
+) -> Callable[[Run], None]:
+    """Steps of a case that is one script, which may get the folder of its inputs."""
+
+    def steps(run: Run) -> None:
+        more = [str(run.input)] if with_input else []
+        run.step("script", *words, str(SCRIPTS / file), *more, watch=True, seconds=seconds)
+
+    return steps
 
 
 class Run:

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
+from tests.ran import ran
+
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = ROOT / "build" / "programs-python"
 PYTHON = str(ENVIRONMENT / "bin" / "python")
@@ -27,7 +29,7 @@ def versions(packages: Sequence[str]) -> dict[str, str]:
     query = ("dpkg-query", "-W", "-f", "${Package} ${db:Status-Abbrev} ${Version}\n", *packages)
     if not packages:
         return {}
-    done = subprocess.run(query, capture_output=True, text=True, check=False)
+    done = ran(*query)
     lines = (line.split() for line in done.stdout.splitlines())
     found = {words[0]: words[2] for words in lines if len(words) == 3 and words[1] == "ii"}
     return {name: found[name] for name in packages if name in found}
@@ -57,9 +59,7 @@ def apt(*words: str) -> bool:
         *SUDO, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=600",
         *words,
     ]  # fmt: skip
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    done = ran(*command)
     if done.returncode:
         print(f"apt-get {' '.join(words)}: {done.stderr.strip()[-2000:]}", flush=True)
     return done.returncode == 0

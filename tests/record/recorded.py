@@ -13,7 +13,7 @@ from hakmem.events import Process
 from hakmem.history import Blocks, Events, history
 from hakmem.recording import FREE
 from tests import inside
-from tests.counts.work import clean_environment
+from tests.ran import clean_environment, ran
 
 MARK = 123457
 LONG = 300  # seconds
@@ -44,11 +44,8 @@ class Recorded:
         before: Callable[[], object] | None = None,
         **environment: str,
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            self.command(*words, options=options),
-            capture_output=True,
-            text=True,
-            timeout=LONG,
+        done = ran(
+            *self.command(*words, options=options),
             env=clean_environment() | environment,
             preexec_fn=before,
         )

@@ -6,14 +6,14 @@ import math
 import re
 import resource
 import shutil
-import subprocess
 
 import pytest
 
 from hakmem import symbols, traced
 from hakmem.history import NEVER, history
 from hakmem.recording import CALLOC, FREE
-from tests.record.recorded import LONG, MARK, Recorded, between_marks, lines
+from tests.ran import ran
+from tests.record.recorded import MARK, Recorded, between_marks, lines
 
 
 def test_every_call(recorded: Recorded) -> None:
@@ -172,12 +172,7 @@ def test_folder(recorded: Recorded) -> None:
     for name in ("one", "two"):
         recorded.run("work", "1000")
         recorded.file.rename(recorded.folder / f"{name}.recording")
-    done = subprocess.run(
-        [str(recorded.hakmem), "trace", "--between", "0", "1000", str(recorded.folder)],
-        capture_output=True,
-        text=True,
-        timeout=LONG,
-    )
+    done = ran(str(recorded.hakmem), "trace", "--between", "0", "1000", str(recorded.folder))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("2 processes in ")
     begins = re.findall(r"^ +\d+ +([\d.]+) +[\d.]+ .*record_plant work 1000$", done.stdout, re.M)
@@ -238,7 +233,7 @@ def test_heaptrack_reads_it(recorded: Recorded) -> None:
     found, _ = recorded.processes()
     process = next(one for one in found if one.name == recorded.plant.name)
     told = traced.traced(process)
-    done = subprocess.run([tool, "-f", str(made)], capture_output=True, text=True, timeout=LONG)
+    done = ran(tool, "-f", str(made))
     assert done.returncode == 0, done.stderr
     assert f"calls to allocation functions: {told.blocks} " in done.stdout
     assert f"temporary memory allocations: {told.temporary} " in done.stdout

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from hakmem import events
-from tests.counts.work import clean_environment
 from tests.nobody import as_nobody, public_folder, readable_by_nobody
+from tests.ran import clean_environment, ran
 from tests.record.recorded import LONG, MARK, Recorded, leftovers
 
 
@@ -225,10 +225,7 @@ def test_a_long_command_line(recorded: Recorded) -> None:
 
 def test_what_it_says_of_bad_input(recorded: Recorded) -> None:
     def says(*words: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [str(recorded.hakmem), *words],
-            capture_output=True, text=True, timeout=LONG, env=clean_environment(),
-        )  # fmt: skip
+        done = ran(str(recorded.hakmem), *words, env=clean_environment())
         return done.returncode, done.stderr.strip()
 
     assert says("record")[0] == 2
@@ -251,7 +248,7 @@ def test_what_it_says_of_bad_input(recorded: Recorded) -> None:
     )
     recorded.run("work", "100")
     words = f"cat '{recorded.file}' | {recorded.hakmem} trace /dev/stdin"
-    done = subprocess.run(["sh", "-c", words], capture_output=True, text=True, timeout=LONG)
+    done = ran("sh", "-c", words)
     assert done.returncode == 1 and "/dev/stdin: a recording is read more" in done.stderr
     assert says("trace", "-o", "a.txt", str(recorded.file))[0] == 2
 
@@ -260,11 +257,10 @@ def _alone(
     recorded: Recorded, folder: str, before: Callable[[], object] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """The planted program with the option, and nobody who records it."""
-    return subprocess.run(
-        [str(recorded.plant), "work", "1000"],
-        capture_output=True,
-        text=True,
-        timeout=LONG,
+    return ran(
+        str(recorded.plant),
+        "work",
+        "1000",
         env=clean_environment() | {"LD_PRELOAD": str(recorded.library), "HAKMEM_RECORD": folder},
         preexec_fn=before,
     )
@@ -289,11 +285,13 @@ def _run_plant(recorded: Recorded, what: str) -> subprocess.Popen[bytes]:
 
 
 def _record(recorded: Recorded, pid: int, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(recorded.hakmem), "record", "-o", str(recorded.file), *words, str(pid)],
-        capture_output=True,
-        text=True,
-        timeout=LONG,
+    return ran(
+        str(recorded.hakmem),
+        "record",
+        "-o",
+        str(recorded.file),
+        *words,
+        str(pid),
         env=clean_environment(),
     )
 
@@ -358,12 +356,8 @@ def test_another_users_process(recorded: Recorded) -> None:
     readable_by_nobody(recorded.hakmem)
     plant = _run_plant(recorded, "idle")
     try:
-        done = subprocess.run(
-            [*as_nobody(), str(recorded.hakmem), "record", str(plant.pid)],
-            capture_output=True,
-            text=True,
-            timeout=LONG,
-            env=clean_environment(),
+        done = ran(
+            *as_nobody(), str(recorded.hakmem), "record", str(plant.pid), env=clean_environment()
         )
         assert done.returncode == 3, done
         assert f"process {plant.pid}: it is a process of another user" in done.stderr

@@ -6,7 +6,6 @@ from __future__ import annotations
 import bisect
 import json
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from hakmem.profile_html import Section
 from hakmem.trace_page import Part
 from hakmem.traced import Traced
 from tests.profile.browser import Browser
+from tests.ran import ran
 from tests.record.made import Made, Truth
 
 HERE = Path(__file__).parent
@@ -94,7 +94,7 @@ def test_figures(page: Page) -> None:
     script = Path(trace_page.__file__).with_name("profile_curve.js")
     ranges = page.ranges()
     words = ["node", str(HERE / "measure.cjs"), str(page.file), str(script), json.dumps(ranges)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
+    done = ran(*words)
     assert done.returncode == 0, done.stderr
     for (first, last), (peak, found) in zip(ranges, json.loads(done.stdout), strict=True):
         assert (peak, found) == page.figures(first, last), (first, last)

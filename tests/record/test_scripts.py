@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from hakmem import events, traced
 from hakmem.heap_profile import Profile, Script
+from tests.ran import ran
 from tests.record.recorded import Recorded
 
 PROGRAM = """\
@@ -35,7 +35,7 @@ def test_functions_and_lines(recorded: Recorded, tmp_path: Path) -> None:
     program.write_text(PROGRAM)
     command = ["/bin/sh", str(recorded.hakmem)]
     words = ["record", "-o", str(recorded.file), "--", python, str(program)]
-    done = subprocess.run([*command, *words], capture_output=True, text=True)
+    done = ran(*command, *words)
     assert done.returncode == 0, done.stderr
     (process,), _ = events.processes(recorded.file)
     found: dict[int, list[tuple[int, ...]]] = {size: [] for size in CALLS}
@@ -50,5 +50,5 @@ def test_functions_and_lines(recorded: Recorded, tmp_path: Path) -> None:
             named = [scripts[address] for address in path if address in scripts]
             assert named == [Script(name, str(program), line) for name, line in expected]
     words = ["trace", str(recorded.file)]
-    done = subprocess.run([*command, *words], capture_output=True, text=True)
+    done = ran(*command, *words)
     assert done.returncode == 0 and "key (a.py:2) < sorts (a.py:5)" in done.stdout

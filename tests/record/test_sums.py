@@ -6,7 +6,6 @@ import bisect
 import itertools
 import math
 import statistics
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -19,6 +18,7 @@ from hakmem.heap_profile import Profile
 from hakmem.history import NEVER, history
 from hakmem.recording import FREE, MALLOC, Chunks, Writer, numpy
 from hakmem.traced import SIZES, Traced
+from tests.ran import ran
 from tests.record.made import Made, Truth
 
 # Of calls in a window, and of events that make a chunk late: the smaller, the more seams.
@@ -272,7 +272,7 @@ def _resident(path: Path, blocks: int) -> int:
     writer.said(b"DONE", {"process": 0, "lost": 0, "waited_ns": 0})
     writer.close()
     words = [sys.executable, "-c", RESIDENT, str(Path(events.__file__).parents[1]), str(path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    done = ran(*words, check=True)
     calls, left, resident = map(int, done.stdout.split())
     assert (calls, left) == (blocks * count, 0)
     return resident

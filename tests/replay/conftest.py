@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.replay.replayed import Replayed
+from tests.watch.watched import Command
 
 
 @pytest.fixture
-def replayed(given: Callable[[str], Path], library: Path, tmp_path: Path) -> Replayed:
-    return Replayed(given("--hakmem"), library, given("--programs") / "replay_plant", tmp_path)
+def replayed(command: Command, programs: Path, library: Path, tmp_path: Path) -> Replayed:
+    return Replayed(command.path, library, programs / "replay_plant", tmp_path)

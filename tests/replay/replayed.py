@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import inside
-from tests.counts.work import clean_environment
+from tests.ran import clean_environment, ran
 
 LONG = 600  # seconds
 
@@ -31,9 +31,7 @@ class Replayed:
 
     def real(self, preload: Path | None, *words: str) -> str:
         environment = clean_environment() | ({"LD_PRELOAD": str(preload)} if preload else {})
-        done = subprocess.run(
-            [str(self.plant), *words], capture_output=True, text=True, timeout=LONG, env=environment
-        )
+        done = ran(str(self.plant), *words, env=environment)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

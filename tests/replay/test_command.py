@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.counts.work import clean_environment
+from tests.ran import clean_environment, ran
 from tests.replay.replayed import Replayed
 
 
@@ -50,10 +50,10 @@ def test_a_recording_that_was_cut_off(replayed: Replayed) -> None:
 
 def test_no_room_for_what_the_player_reads(replayed: Replayed) -> None:
     replayed.record("live")
-    done = subprocess.run(
-        [str(replayed.hakmem), "replay", str(replayed.file)],
-        capture_output=True,
-        text=True,
+    done = ran(
+        str(replayed.hakmem),
+        "replay",
+        str(replayed.file),
         env=clean_environment(),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20)),
     )
@@ -249,13 +249,8 @@ def test_without_dask(replayed: Replayed, tmp_path: Path) -> None:
     (site,) = made.parents[1].glob("lib/python*/site-packages")
     (site / "distributed").unlink()
     package = Path(__file__).parents[2] / "python" / "hakmem"
-    done = subprocess.run(
-        [made, "-E", package, replayed.hakmem, replayed.library, "replay",
-         "--cluster", "tcp://127.0.0.1:1", replayed.file],
-        capture_output=True,
-        text=True,
-        env=clean_environment(),
-    )  # fmt: skip
+    done = ran(made, "-E", package, replayed.hakmem, replayed.library, "replay",
+         "--cluster", "tcp://127.0.0.1:1", replayed.file, env=clean_environment())  # fmt: skip
     assert (done.returncode, done.stdout) == (2, ""), done
     assert "needs the Python module distributed: " in done.stderr
     assert done.stderr.count("\n") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tests.ran import ran
 from tools.demo.chart import COLUMNS, chart
 from tools.demo.figures import NO_DIFFERENCE, UNCLEAR, Ratio, table, verdict
 from tools.demo.redis_load import LOAD, MEMORY, PHASES
@@ -83,12 +83,7 @@ def test_the_table_fits_into_80_columns() -> None:
 def test_it_runs(library: Path) -> None:
     if shutil.which("redis-server") is None or shutil.which("redis-benchmark") is None:
         pytest.skip("redis-server is not installed")
-    done = subprocess.run(
-        [sys.executable, ROOT / "tools" / "demo" / "demo.py", "--lib", library, "--quick"],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    done = ran(sys.executable, ROOT / "tools" / "demo" / "demo.py", "--lib", library, "--quick")
     assert done.returncode == 0, done.stdout + done.stderr
     for words in (
         *LOAD,

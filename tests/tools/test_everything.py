@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ran import ran
 from tools import everything
 from tools.everything import Part, Report, Step, left_out, run, summary
 
@@ -115,7 +116,7 @@ def test_the_command_told_runs_that_test_alone(project: Path) -> None:
     run([Part("tests", build=(CONFIGURE,), preset="made")], project, out, 2)
     text = (out / "summary.txt").read_text()
     (alone,) = re.findall(r"tests: bad\+odd/name\n    (.*)\n", text)
-    done = subprocess.run(["sh", "-c", alone], cwd=project, capture_output=True, text=True)
+    done = ran("sh", "-c", alone, cwd=project)
     assert "1 tests failed out of 1" in done.stdout
     (file,) = re.findall(r"tests: bad\+odd/name\n.*\n    (.*)\n", text)
     assert Path(file).exists()
@@ -239,7 +240,7 @@ def test_the_yardstick_builds_only_what_its_tests_need(given: Callable[[str], Pa
         pytest.skip("needs a build by ninja")
 
     def said(*words: str) -> str:
-        return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout
+        return ran(*words, cwd=folder, check=True).stdout
 
     commands = said("ninja", "-t", "commands", *everything.YARDSTICK_TARGETS)
     made = set(re.findall(r" -o (\S+)", commands))

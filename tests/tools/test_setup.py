@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ran import ran
+
 ROOT = Path(__file__).parents[2]
 PLAIN = (
     "awk bash cat cut dirname echo env head mkdir sed sha256sum sort tail touch tr uname wc xargs"
@@ -81,13 +83,11 @@ class Machine:
     def __call__(self, *words: str, terminal: bool = False) -> Said:
         ours, theirs = pty.openpty()
         try:
-            done = subprocess.run(
-                [self.top / "repo" / "tools" / "setup", *words],
+            done = ran(
+                self.top / "repo" / "tools" / "setup",
+                *words,
                 env={"PATH": str(self.bin), "TOP": str(self.top), "HOME": str(self.top)},
                 stdin=theirs if terminal else subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=120,
             )
         finally:
             os.close(ours)

@@ -1,12 +1,12 @@
 """The walk counts what a reader meets, and its lists name what the source has."""
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.ran import ran
 from tools.call_graph import Graph, call_graph
 from tools.walk import ROOT, main, missing, stays, walk
 
@@ -108,7 +108,7 @@ def test_what_is_not_there_is_named(planted: Graph) -> None:
 
 def test_the_lists_name_what_the_source_has() -> None:
     command = [sys.executable, "tools/walk.py", "--check"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = ran(*command, cwd=ROOT)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 

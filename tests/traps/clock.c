@@ -97,8 +97,7 @@ static void work_by_wrong_time(void)
     crew_make(&crew, 4, 200);
     for (unsigned i = 0; i < crew.n; i++)
         threads[i] = started(work, &crew.seats[i]);
-    for (unsigned i = 0; i < crew.n; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, crew.n);
     crew_clear(&crew);
     take_much_and_free_it();
     use_the_heap(1);
@@ -110,16 +109,10 @@ static void work_by_wrong_time(void)
     fflush(stdout);
 }
 
-static void wrong_clocks(void)
+TEST(wrong_clocks)
 {
     for (fault = FLAT; fault < FAULTS; fault++)
         in_child(work_by_wrong_time);
 }
 
-int main(void)
-{
-    check_start("clock");
-    watchdog(300);
-    RUN(wrong_clocks);
-    return check_end();
-}
+int main(void) { return tests_main("clock"); }

@@ -1,9 +1,8 @@
 /* A heap of which most was freed here and there becomes smaller by the program's own turnover, and
  * what it holds stays as it was. With the option compact it does, without it it does not. */
+#include "../api/stats.h"
 #include "../stress/statm.h"
 #include "trap.h"
-
-#include <hakmem/hakmem.h>
 
 #include <malloc.h>
 #include <stdint.h>
@@ -81,15 +80,14 @@ static void *in_another_thread(void *items)
     return NULL;
 }
 
-static void turnover_compacts(void)
+TEST_IN_CHILD(turnover_compacts)
 {
     struct item *items = NEED("malloc", malloc(N * sizeof *items));
     memset(items, 0, N * sizeof *items);
     size_t before = statm_read().resident;
     size_t resident = after_turnover(items, 1) - before;
     bool on = getenv("HAKMEM_COMPACT") == NULL;
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
+    struct hakmem_stats stats = stats_now();
     CHECK((stats.compactions > 0) == on && (stats.compacted >= LIVE * 250) == on,
           "compact %s: %zu compactions of %zu bytes", on ? "on" : "off", stats.compactions,
           stats.compacted);
@@ -108,7 +106,7 @@ static void turnover_compacts(void)
 }
 
 /* Whether the program rests is still seen: it makes pairs of calls now and then. */
-static void rests_are_seen_while_a_class_compacts(void)
+TEST_IN_CHILD(rests_are_seen_while_a_class_compacts)
 {
     enum { BLOCKS = 128 * 1024, KEPT = 100, SECONDS = 60 };
     static char *blocks[BLOCKS];
@@ -128,8 +126,10 @@ static void rests_are_seen_while_a_class_compacts(void)
 }
 
 /* Also if the stacks serve all calls from then on. */
-static void what_is_left_empty_goes_back(void)
+TEST_IN_CHILD(what_is_left_empty_goes_back)
 {
+    if (getenv("HAKMEM_COMPACT") != NULL)
+        return;
     static struct item items[N];
     uint64_t state = 3;
     enum { MOST_TURNS = 100 * 1000 * 1000 };
@@ -146,8 +146,10 @@ static void what_is_left_empty_goes_back(void)
 
 /* A stack learns how many blocks a burst takes, though the class compacts for ever because nothing
  * of what is left is freed. */
-static void bursts_among_survivors_are_cheap(void)
+TEST_IN_CHILD(bursts_among_survivors_are_cheap)
 {
+    if (getenv("HAKMEM_COMPACT") != NULL)
+        return;
     enum { BLOCKS = 256 * 1024, KEPT_OF = 3, BURST = 1000, BURSTS = 10000 };
     static void *blocks[BLOCKS], *burst[BURST];
     for (int i = 0; i < BLOCKS; i++)
@@ -155,8 +157,7 @@ static void bursts_among_survivors_are_cheap(void)
     for (int i = 0; i < BLOCKS; i++)
         if (i % KEPT_OF != 0)
             free(blocks[i]);
-    struct hakmem_stats before, after;
-    hakmem_stats(&before, sizeof before);
+    struct hakmem_stats before = stats_now();
     CHECK(before.compactions > 0, "compactions: expected some, found %zu", before.compactions);
     for (int i = 0; i < BURSTS; i++) {
         for (int j = 0; j < BURST; j++)
@@ -164,20 +165,9 @@ static void bursts_among_survivors_are_cheap(void)
         for (int j = 0; j < BURST; j++)
             free(burst[j]);
     }
-    hakmem_stats(&after, sizeof after);
+    struct hakmem_stats after = stats_now();
     CHECK(after.refills - before.refills < BURSTS / 10, "%d bursts: %zu refills", BURSTS,
           after.refills - before.refills);
 }
 
-int main(void)
-{
-    check_start("compact");
-    watchdog(300);
-    RUN_IN_CHILD(turnover_compacts);
-    if (getenv("HAKMEM_COMPACT") == NULL) {
-        RUN_IN_CHILD(what_is_left_empty_goes_back);
-        RUN_IN_CHILD(bursts_among_survivors_are_cheap);
-    }
-    RUN_IN_CHILD(rests_are_seen_while_a_class_compacts);
-    return check_end();
-}
+int main(void) { return tests_main("compact"); }

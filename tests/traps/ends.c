@@ -74,7 +74,7 @@ static void exit_after_many(void)
     exit(7);
 }
 
-static void functions_for_exit_allocate(void) { expect_end(exit_after_many, 7); }
+TEST(functions_for_exit_allocate) { expect_end(exit_after_many, 7); }
 
 static void quick_exit_after_many(void)
 {
@@ -85,7 +85,7 @@ static void quick_exit_after_many(void)
     quick_exit(8);
 }
 
-static void functions_for_quick_exit_allocate(void) { expect_end(quick_exit_after_many, 8); }
+TEST(functions_for_quick_exit_allocate) { expect_end(quick_exit_after_many, 8); }
 
 static void *exit_here(void *unused)
 {
@@ -116,7 +116,7 @@ static void exit_of_another_thread(void)
 }
 
 /* exit runs in one thread while others go on allocating. */
-static void exit_beside_threads_that_allocate(void) { expect_end(exit_of_another_thread, 7); }
+TEST(exit_beside_threads_that_allocate) { expect_end(exit_of_another_thread, 7); }
 
 /* ---- after libc has given up its memory ---- */
 
@@ -136,7 +136,7 @@ static void exit_after_freeres(void)
 }
 
 /* What checkers for memory call before they count what is left. */
-static void frees_after_libc_gave_up_its_memory(void)
+TEST(frees_after_libc_gave_up_its_memory)
 {
 #ifdef __GLIBC__
     expect_end(exit_after_freeres, dlsym(RTLD_DEFAULT, "__libc_freeres") != NULL ? 9 : 77);
@@ -172,17 +172,10 @@ static void main_leaves(void)
     pthread_exit(NULL);
 }
 
-static void main_thread_leaves_others_alone(void) { expect_end(main_leaves, 5); }
+TEST(main_thread_leaves_others_alone) { expect_end(main_leaves, 5); }
 
 int main(void)
 {
-    check_start("ends");
-    watchdog(300);
     use_the_heap(0);
-    RUN(functions_for_exit_allocate);
-    RUN(functions_for_quick_exit_allocate);
-    RUN(exit_beside_threads_that_allocate);
-    RUN(frees_after_libc_gave_up_its_memory);
-    RUN(main_thread_leaves_others_alone);
-    return check_end();
+    return tests_main("ends");
 }

@@ -21,26 +21,6 @@
 static struct crew crew;
 static volatile bool stop;
 
-static void *work_until_stopped(void *seat)
-{
-    while (!stop)
-        seat_work(seat, 200);
-    return NULL;
-}
-
-/* Runs f while three threads allocate. */
-static void beside_threads(void (*f)(void))
-{
-    pthread_t threads[3];
-    stop = false;
-    for (unsigned i = 0; i < 3; i++)
-        threads[i] = started(work_until_stopped, &crew.seats[i]);
-    f();
-    stop = true;
-    for (unsigned i = 0; i < 3; i++)
-        pthread_join(threads[i], NULL);
-}
-
 static void work_in_child(void) { use_the_heap(1); }
 
 /* ---- handlers ---- */
@@ -78,13 +58,13 @@ static void fork_some(void)
 }
 
 /* So many that libc allocates for the list of them. */
-static void hundreds_of_handlers(void)
+TEST(hundreds_of_handlers)
 {
     for (unsigned i = 0; i < HANDLERS; i++)
         CHECK(pthread_atfork(hold, let_go, let_go) == 0, "pthread_atfork failed");
     handlers_on = true;
     fork_some();
-    beside_threads(fork_some);
+    beside_crew(&crew, fork_some);
     handlers_on = false;
 }
 
@@ -116,7 +96,7 @@ static void *allocate_under_lock(void *seat)
     return NULL;
 }
 
-static void handlers_that_wait_for_a_thread_that_allocates(void)
+TEST(handlers_that_wait_for_a_thread_that_allocates)
 {
     CHECK(pthread_atfork(library_before, library_after, library_after) == 0,
           "pthread_atfork failed");
@@ -198,15 +178,15 @@ static void spawn_some(void)
 }
 
 /* No handler of fork may have run, and nothing may wait for one. */
-static void children_that_run_no_handlers(void)
+TEST(children_that_run_no_handlers)
 {
     handlers_on = true;
     spawn_some();
     children_by_vfork();
     children_by_clone();
-    beside_threads(spawn_some);
-    beside_threads(children_by_vfork);
-    beside_threads(children_by_clone);
+    beside_crew(&crew, spawn_some);
+    beside_crew(&crew, children_by_vfork);
+    beside_crew(&crew, children_by_clone);
     CHECK_SIZE("blocks held by handlers", n_held, 0);
     handlers_on = false;
 }
@@ -260,7 +240,7 @@ static void blocks_in_their_place(void)
 
 /* Memory for thread-local variables comes from the loader; everything else pthread_create would do
  * is left undone. */
-static void threads_without_an_end(void)
+TEST_AT(1, threads_without_an_end, false)
 {
     void *(*allocate)(void *) = (void *(*)(void *))dlsym(RTLD_DEFAULT, "_dl_allocate_tls");
     void (*deallocate)(void *, bool) =
@@ -299,7 +279,7 @@ static void threads_without_an_end(void)
     use_the_heap(4);
 }
 #else
-static void threads_without_an_end(void)
+TEST_AT(1, threads_without_an_end, false)
 {
     printf("forks: no threads of clone alone on this platform\n");
 }
@@ -319,7 +299,7 @@ static unsigned tasks(void)
 }
 
 /* A process of one thread stays one. */
-static void no_thread_of_the_allocator(void)
+TEST_AT(0, no_thread_of_the_allocator, false)
 {
     seat_work(&crew.seats[0], 20000);
     CHECK_SIZE("threads of the process", tasks(), 1);
@@ -331,13 +311,8 @@ int main(int argc, char **argv)
     if (argc > 1)
         return 0;
     check_start("forks");
-    watchdog(300);
     crew_make(&crew, 3, 100);
-    RUN(no_thread_of_the_allocator);
-    RUN(threads_without_an_end);
-    RUN(hundreds_of_handlers);
-    RUN(handlers_that_wait_for_a_thread_that_allocates);
-    RUN(children_that_run_no_handlers);
+    tests_run();
     crew_clear(&crew);
     return check_end();
 }

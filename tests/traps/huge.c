@@ -95,7 +95,7 @@ static bool switched_on(void)
 
 /* The first 16 MiB have small pages, and what follows huge ones if it is of blocks of at most a
  * page, which are touched, all of them. */
-static void growth_by_small_blocks(void)
+TEST_IN_CHILD(growth_by_small_blocks)
 {
     clock_is = CLOCK_STANDS;
     fill_with(BLOCKS, BLOCK);
@@ -109,14 +109,14 @@ static void growth_by_small_blocks(void)
         CHECK_SIZE("bytes with huge pages, which are off", found.huge, 0);
 }
 
-static void growth_by_large_blocks(void)
+TEST_IN_CHILD(growth_by_large_blocks)
 {
     fill_with(BLOCKS / 16, 16 * BLOCK);
     CHECK_SIZE("bytes with huge pages, of large blocks", regions_now().huge, 0);
 }
 
 /* After each slow one twice as many superslabs are left alone. */
-static void slow_kernel(void)
+TEST_IN_CHILD(slow_kernel)
 {
     clock_is = CLOCK_JUMPS;
     fill_with(BLOCKS, BLOCK);
@@ -124,7 +124,7 @@ static void slow_kernel(void)
           regions_now().huge);
 }
 
-static void dense_superslabs_alone(void)
+TEST_IN_CHILD(dense_superslabs_alone)
 {
     bool on = switched_on();
     struct regions dense, purged;
@@ -153,15 +153,9 @@ static void dense_superslabs_alone(void)
 
 int main(void)
 {
-    check_start("huge");
-    watchdog(300);
     if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0) {
         printf("huge: the kernel has no huge pages: not tested\n");
         return 77;
     }
-    RUN_IN_CHILD(growth_by_small_blocks);
-    RUN_IN_CHILD(growth_by_large_blocks);
-    RUN_IN_CHILD(slow_kernel);
-    RUN_IN_CHILD(dense_superslabs_alone);
-    return check_end();
+    return tests_main("huge");
 }

@@ -1,8 +1,7 @@
 /* What is kept of large and huge blocks, by whom and for how long: each case went wrong once. */
+#include "../api/stats.h"
 #include "../stress/statm.h"
 #include "trap.h"
-
-#include <hakmem/hakmem.h>
 
 #include <malloc.h>
 #include <stdio.h>
@@ -12,13 +11,6 @@
 #include <unistd.h>
 
 #define N 200
-
-static struct hakmem_stats stats_now(void)
-{
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    return stats;
-}
 
 static void rest(void)
 {
@@ -47,7 +39,7 @@ static void *sleeper(void *unused)
 }
 
 /* Nobody takes from the stacks of a thread that sleeps. */
-static void sleeping_thread_keeps_one_large_block(void)
+TEST_IN_CHILD(sleeping_thread_keeps_one_large_block)
 {
     pthread_barrier_init(&step, NULL, 2);
     size_t before = stats_now().thread_caches;
@@ -63,7 +55,7 @@ static void sleeping_thread_keeps_one_large_block(void)
 /* What the stacks of large blocks hold counts as kept: sizes of one class after the other. A class
  * has up to a quarter more than was asked for, and up to a quarter beside what was in use is kept.
  */
-static void sizes_that_shift(void)
+TEST_IN_CHILD(sizes_that_shift)
 {
     size_t before = statm_read().resident, most = 0;
     for (int round = 0; round < 3; round++)
@@ -78,7 +70,7 @@ static void sizes_that_shift(void)
 
 /* As a heap grows, stacks give up what they hold of sizes that the program has left behind.
  */
-static void strings_that_lengthen(void)
+TEST_IN_CHILD(strings_that_lengthen)
 {
     enum { STRINGS = 20000 };
     static char *strings[STRINGS];
@@ -95,7 +87,7 @@ static void strings_that_lengthen(void)
         free(strings[i]);
 }
 
-static void no_threshold_holds_through_rests(void)
+TEST_IN_CHILD(no_threshold_holds_through_rests)
 {
     mallopt(M_TRIM_THRESHOLD, -1);
     take_and_free(200000, N);
@@ -109,7 +101,7 @@ static void no_threshold_holds_through_rests(void)
           before, after);
 }
 
-static void every_free_checked_gives_back(void)
+TEST_IN_CHILD(every_free_checked_gives_back)
 {
     mallopt(M_TRIM_THRESHOLD, -1);
     take_and_free(500000, N);
@@ -141,7 +133,7 @@ static size_t mappings(void)
     return lines;
 }
 
-static void aligned_blocks_have_no_mapping_each(void)
+TEST_IN_CHILD(aligned_blocks_have_no_mapping_each)
 {
     static void *blocks[4000];
     size_t before = mappings();
@@ -156,7 +148,7 @@ static void aligned_blocks_have_no_mapping_each(void)
 }
 
 /* A block may come from a stack of the next class. */
-static void longer_blocks_grow_where_they_are(void)
+TEST_IN_CHILD(longer_blocks_grow_where_they_are)
 {
     for (int i = 0; i < 20; i++) {
         free(NEED("malloc", malloc(1200 * KiB)));
@@ -180,7 +172,7 @@ static size_t rss_after_quiet_calls(void)
     return statm_read().resident;
 }
 
-static void quiet_calls_give_back_holes(void)
+TEST_IN_CHILD(quiet_calls_give_back_holes)
 {
     enum { COUNT = 20000, STAYS = 10 };
     static void *blocks[COUNT];
@@ -197,7 +189,7 @@ static void quiet_calls_give_back_holes(void)
 }
 
 /* Fewer frees than close the stacks: the next that find one full give back. */
-static void half_comes_back_after_more_frees(void)
+TEST_IN_CHILD(half_comes_back_after_more_frees)
 {
     enum { COUNT = 20000 };
     static void *blocks[COUNT];
@@ -213,7 +205,7 @@ static void half_comes_back_after_more_frees(void)
           full, after);
 }
 
-static void quiet_calls_give_back_huge_blocks(void)
+TEST_IN_CHILD(quiet_calls_give_back_huge_blocks)
 {
     take_and_free(64, N);
     take_and_free(20000000, 5);
@@ -223,7 +215,7 @@ static void quiet_calls_give_back_huge_blocks(void)
 
 /* Without a pause, and with calls between that give nothing to look at. More than one call gives
  * back: what goes back must not pass for what the program takes again. */
-static void calls_without_a_pause_give_back_all(void)
+TEST_IN_CHILD(calls_without_a_pause_give_back_all)
 {
     take_and_free(64, N);
     take_and_free(30 * MiB, 10);
@@ -241,7 +233,7 @@ static void calls_without_a_pause_give_back_all(void)
 
 /* Frees and takes again, then less, then only small calls. What was wanted again and again stays,
  * but not for ever: work pays what it cost. */
-static void less_than_usual_comes_back(void)
+TEST_IN_CHILD(less_than_usual_comes_back)
 {
     take_and_free(64, N);
     for (int i = 0; i < 3; i++)
@@ -272,7 +264,7 @@ static long milliseconds_so_far(void)
 /* A little more of one kind, then of another, again and again: what goes back for the one is soon
  * wanted by the other, and is little, however often that is: an eighth of the pages, and what time
  * pays for, of which there is much on a busy machine (LAW_WORK_MS, 32 pages a millisecond). */
-static void kinds_that_alternate_come_to_rest(void)
+TEST_IN_CHILD(kinds_that_alternate_come_to_rest)
 {
     enum { LIVE = 300, PART = 6 * MiB, SMALLER = 200 * KiB, ROUNDS = 400, LAST = 100 };
     static void *live[LIVE];
@@ -296,22 +288,4 @@ static void kinds_that_alternate_come_to_rest(void)
         free(live[i]);
 }
 
-int main(void)
-{
-    check_start("kept");
-    watchdog(300);
-    RUN_IN_CHILD(sleeping_thread_keeps_one_large_block);
-    RUN_IN_CHILD(sizes_that_shift);
-    RUN_IN_CHILD(strings_that_lengthen);
-    RUN_IN_CHILD(no_threshold_holds_through_rests);
-    RUN_IN_CHILD(every_free_checked_gives_back);
-    RUN_IN_CHILD(aligned_blocks_have_no_mapping_each);
-    RUN_IN_CHILD(longer_blocks_grow_where_they_are);
-    RUN_IN_CHILD(quiet_calls_give_back_holes);
-    RUN_IN_CHILD(half_comes_back_after_more_frees);
-    RUN_IN_CHILD(quiet_calls_give_back_huge_blocks);
-    RUN_IN_CHILD(calls_without_a_pause_give_back_all);
-    RUN_IN_CHILD(less_than_usual_comes_back);
-    RUN_IN_CHILD(kinds_that_alternate_come_to_rest);
-    return check_end();
-}
+int main(void) { return tests_main("kept"); }

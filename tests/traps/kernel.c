@@ -58,7 +58,7 @@ enum { HUGE_BLOCKS = 12 };
 
 /* Huge blocks side by side are one mapping to the kernel: to unmap one in the middle makes two of
  * it, which is refused once the process has as many as it may. The block's free must not tell. */
-static void unmapping_is_refused(void)
+TEST(unmapping_is_refused)
 {
     void *blocks[HUGE_BLOCKS];
     size_t n = 64 * MiB;
@@ -139,7 +139,7 @@ static void free_many_locked(size_t n, size_t total, bool through_calloc)
     munlockall();
 }
 
-static void locked_pages(void)
+TEST(locked_pages)
 {
     refused_purge = 0;
     free_many_locked(5000, 40 * MiB, true);
@@ -182,10 +182,10 @@ static void resize_pieces(void)
 
 /* In a child of its own: what lies where the block was before may be missing in further children.
  */
-static void resize_in_pieces(void) { in_child(resize_pieces); }
+TEST(resize_in_pieces) { in_child(resize_pieces); }
 
 /* A child needs every page that its heap may hand out. */
-static void kept_out_of_children_for_a_while(void)
+TEST(kept_out_of_children_for_a_while)
 {
     enum { N = 100 };
     size_t n = 64 * KiB;
@@ -225,11 +225,11 @@ static void all_locked(void)
 }
 
 /* Everything locked, what is still to come too: every purge is refused. */
-static void everything_locked(void) { in_child(all_locked); }
+TEST(everything_locked) { in_child(all_locked); }
 
 /* ---- nodes ---- */
 
-static void bound_to_a_node(void)
+TEST(bound_to_a_node)
 {
     enum { PREFERRED = 1, BIND = 2, INTERLEAVE = 3, HERE = 1, NONE = 0 };
     unsigned long node_0 = 1;
@@ -265,7 +265,8 @@ static void take_large(void) { take_untouched(1000000); }
 static void take_huge(void) { take_untouched(3 * MiB); }
 static void take_very_huge(void) { take_untouched(64 * MiB); }
 
-static void nothing_is_touched_before_the_program_does(void)
+/* On fresh memory. */
+TEST_FIRST(nothing_is_touched_before_the_program_does)
 {
     in_child(take_large);
     in_child(take_huge);
@@ -292,7 +293,7 @@ static bool flags_of(const void *address, char *flags, size_t room)
 }
 
 /* dd: not in core dumps, dc: not in children, wf: zero in children, lo: locked. */
-static void blocks_are_in_core_dumps_and_in_children(void)
+TEST(blocks_are_in_core_dumps_and_in_children)
 {
     static const char *const wrong[] = {" dd ", " dc ", " wf ", " lo "};
     for (size_t n = 1; n < 80 * MiB; n = n * 7 + 1) {
@@ -310,16 +311,6 @@ static void blocks_are_in_core_dumps_and_in_children(void)
 int main(void)
 {
     static const long seen[] = {SYS_munmap, SYS_madvise, SYS_mremap, -1};
-    check_start("kernel");
     calls_see(see, seen);
-    watchdog(300);
-    RUN(nothing_is_touched_before_the_program_does); /* first: on fresh memory */
-    RUN(blocks_are_in_core_dumps_and_in_children);
-    RUN(locked_pages);
-    RUN(resize_in_pieces);
-    RUN(kept_out_of_children_for_a_while);
-    RUN(everything_locked);
-    RUN(bound_to_a_node);
-    RUN(unmapping_is_refused);
-    return check_end();
+    return tests_main("kernel");
 }

@@ -1,9 +1,8 @@
 /* Fork and libc's locks: after hakmem's handler libc's fork waits for the list of open files and
  * for the database of names. Their holder may wait for a file whose owner allocates (traps 39, 66).
  * First with every thread at the critical point, then in forks that last, then under load. */
+#include "../api/stats.h"
 #include "trap.h"
-
-#include "hakmem/hakmem.h"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -12,8 +11,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define SECONDS 300
 
 /* ---- who waits ---- */
 
@@ -157,7 +154,7 @@ static void *fork_one(void *unused)
 }
 
 /* The list of files is locked by one who waits for this thread's file, and awaited by the fork. */
-static void owner_of_a_file_allocates(void)
+static void owner_allocates(void)
 {
     each(before, MANY, one_made);
     file = NEED("tmpfile", tmpfile());
@@ -180,6 +177,12 @@ static void owner_of_a_file_allocates(void)
     each(kept, KEPT, one_freed);
     use_the_heap(2);
     CHECK_SIZE("breaches of the heap", (size_t)hakmem_check(), 0);
+}
+
+TEST(owner_of_a_file_allocates)
+{
+    for (int i = 0; i < 3; i++)
+        owner_allocates();
 }
 
 /* The same with a thread that ends the process. */
@@ -223,7 +226,7 @@ static void exit_beside_a_fork(void)
     pause(); /* the other thread ends the process */
 }
 
-static void owner_of_a_file_allocates_at_exit(void) { in_child(exit_beside_a_fork); }
+TEST(owner_of_a_file_allocates_at_exit) { in_child(exit_beside_a_fork); }
 
 /* ---- forks that last ---- */
 
@@ -248,13 +251,6 @@ enum { LONG_FORKS = 20 };
 static struct crew crew;
 static volatile bool stop;
 
-static void *work_until_stopped(void *seat)
-{
-    while (!stop)
-        seat_work(seat, 100);
-    return NULL;
-}
-
 /* Threads that begin and end meanwhile. */
 static void *start_until_stopped(void *unused)
 {
@@ -269,27 +265,26 @@ static void use_and_look(void)
     CHECK_SIZE("breaches of the child's heap", (size_t)hakmem_check(), 0);
 }
 
-static void every_thread_goes_on(void)
+static void fork_for_long(void)
 {
-    pthread_t threads[4];
-    crew_make(&crew, 3, 100);
     stop = false;
     lingers = true;
-    for (int i = 0; i < 3; i++)
-        threads[i] = started(work_until_stopped, &crew.seats[i]);
-    threads[3] = started(start_until_stopped, NULL);
+    pthread_t starter = started(start_until_stopped, NULL);
     for (int i = 0; i < LONG_FORKS; i++)
         in_child(use_and_look);
     stop = true;
     lingers = false;
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    pthread_join(starter, NULL);
+}
+
+TEST(every_thread_goes_on)
+{
+    crew_make(&crew, 3, 100);
+    beside_crew(&crew, fork_for_long);
     crew_clear(&crew);
     CHECK_SIZE("breaches of the heap", (size_t)hakmem_check(), 0);
-    struct hakmem_stats stats;
-    hakmem_stats(&stats, sizeof stats);
-    CHECK(stats.threads <= 2, "caches of ended threads: expected none, found %zu of threads",
-          stats.threads);
+    size_t threads = stats_now().threads;
+    CHECK(threads <= 2, "caches of ended threads: expected none, found %zu of threads", threads);
 }
 
 /* ---- under load ---- */
@@ -347,25 +342,10 @@ static void fork_beside(void *(*f)(void *), void *(*g)(void *))
     for (int i = 0; i < FORKS; i++)
         in_child(work_in_child);
     stop = true;
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 4);
 }
 
-static void files_that_come_and_go(void) { fork_beside(use_files, flush_files); }
-static void names_looked_up(void) { fork_beside(look_up_names, look_up_names); }
+TEST(files_that_come_and_go) { fork_beside(use_files, flush_files); }
+TEST(names_looked_up) { fork_beside(look_up_names, look_up_names); }
 
-int main(void)
-{
-    check_start("libc_locks");
-    watchdog(SECONDS);
-    for (int i = 0; i < 3; i++)
-        RUN(owner_of_a_file_allocates);
-    RUN(owner_of_a_file_allocates_at_exit);
-    watchdog(SECONDS);
-    RUN(every_thread_goes_on);
-    watchdog(SECONDS);
-    RUN(files_that_come_and_go);
-    watchdog(SECONDS);
-    RUN(names_looked_up);
-    return check_end();
-}
+int main(void) { return tests_main("libc_locks"); }

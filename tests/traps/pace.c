@@ -99,14 +99,14 @@ static void most_is_freed(size_t least, size_t largest)
         counted_free(blocks[i].p, blocks[i].n);
 }
 
-static void of_pages_in_slabs(void) { most_is_freed(5000, 9000); }
-static void of_whole_slices(void) { most_is_freed(40000, 250000); }
-static void of_large_blocks(void) { most_is_freed(300000, 2000000); }
-static void of_huge_blocks(void) { most_is_freed(3000000, 30000000); }
+TEST(of_pages_in_slabs) { most_is_freed(5000, 9000); }
+TEST(of_whole_slices) { most_is_freed(40000, 250000); }
+TEST(of_large_blocks) { most_is_freed(300000, 2000000); }
+TEST(of_huge_blocks) { most_is_freed(3000000, 30000000); }
 
 /* A block that needs more than ever has what was left idle given back: no more than its own bytes
  * and 2 MiB in its call. */
-static void for_a_new_record(void)
+TEST(for_a_new_record)
 {
     for (int round = 0; round < 3; round++) {
         char *huge = counted_malloc(64 * MiB);
@@ -123,12 +123,7 @@ int main(void)
     static const long seen[] = {SYS_munmap, SYS_madvise, -1};
     check_start("pace");
     calls_see(see, seen);
-    watchdog(300);
-    RUN(of_pages_in_slabs);
-    RUN(of_whole_slices);
-    RUN(of_large_blocks);
-    RUN(of_huge_blocks);
-    RUN(for_a_new_record);
+    tests_run();
     CHECK(worst > 0, "nothing that was given back was seen");
     printf("pace: at most %zu KiB beyond its own block in one call\n", worst / KiB);
     return check_end();

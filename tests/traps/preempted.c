@@ -46,13 +46,9 @@ static void *work_at_priority(void *number)
     return NULL;
 }
 
-static void all_priorities_on_one_processor(void)
+TEST(all_priorities_on_one_processor)
 {
-    pthread_t threads[THREADS];
-    for (uintptr_t i = 0; i < THREADS; i++)
-        threads[i] = started(work_at_priority, (void *)i);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    in_threads(THREADS, work_at_priority);
     for (unsigned i = 0; i < 3; i++)
         CHECK(finished[i] == THREADS / 3, "threads that finished, %s: expected %d, found %u",
               kinds[i], THREADS / 3, finished[i]);
@@ -100,15 +96,13 @@ static void *work_in_real_time(void *unused)
     return unused;
 }
 
-static void real_time_before_everybody(void)
+TEST(real_time_before_everybody)
 {
     pthread_t threads[4];
-    for (uintptr_t i = 0; i < 4; i++)
-        threads[i] = started(work_until_stopped, (void *)i);
+    threads_start(threads, 4, work_until_stopped);
     in_thread(work_in_real_time, NULL);
     stop = true;
-    for (unsigned i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 4);
 }
 
 static void stay_on_one_processor(void)
@@ -133,9 +127,5 @@ int main(int argc, char **argv)
         execl("/proc/self/exe", argv[0], "--on-one", NULL);
         fail("preempted: exec: %s", error_name(errno));
     }
-    check_start("preempted");
-    watchdog(300);
-    RUN(all_priorities_on_one_processor);
-    RUN(real_time_before_everybody);
-    return check_end();
+    return tests_main("preempted");
 }

@@ -137,7 +137,7 @@ static void all_threads_end(void)
     pthread_exit(NULL);
 }
 
-static void ends_with_the_last_thread(void)
+TEST(ends_with_the_last_thread)
 {
     expect_success("a process whose threads all ended", all_threads_end);
 }
@@ -205,7 +205,7 @@ static void in_a_new_namespace(void)
               error_name(errno));
 }
 
-static void ends_when_the_program_is_alone(void)
+TEST(ends_when_the_program_is_alone)
 {
     expect_success("a process whose threads come and go", threads_come_and_go);
     expect_success("a new user namespace", in_a_new_namespace);
@@ -268,7 +268,7 @@ static void one_frees_first(void)
     scavenger_soon();
 }
 
-static void there_for_threads_that_stay(void)
+TEST(there_for_threads_that_stay)
 {
     expect_success("one thread beside the first", one_waits);
     expect_success("two threads after many short ones", two_wait_after_many);
@@ -315,7 +315,7 @@ static void work_without_clone(void)
         do_free(NEED("malloc", do_malloc(8 * MiB)));
 }
 
-static void never_started_later(void)
+TEST(never_started_later)
 {
     expect_success("a process that may make no threads any more", work_without_clone);
 }
@@ -328,7 +328,7 @@ static void start_with_priorities_forbidden(void)
     scavenger_soon();
 }
 
-static void asks_for_no_priority(void)
+TEST(asks_for_no_priority)
 {
     expect_success("a process that may set no priorities", start_with_priorities_forbidden);
 }
@@ -356,7 +356,7 @@ static void join_before_all_else(void)
     }
 }
 
-static void never_started_by_free(void)
+TEST(never_started_by_free)
 {
     expect_success("a thread that first joins another", join_before_all_else);
 }
@@ -396,7 +396,7 @@ static void rest_with_all_locked(void)
         do_free(stays[i]);
 }
 
-static void rests_where_purges_fail(void)
+TEST(rests_where_purges_fail)
 {
     expect_success("a process with all memory locked", rest_with_all_locked);
 }
@@ -421,7 +421,7 @@ static void thread_came_and_went(void)
     expect_one_task("a process whose other thread has ended");
 }
 
-static void none_in_a_process_of_one_thread(void)
+TEST(none_in_a_process_of_one_thread)
 {
     expect_success("a process whose other thread has ended", thread_came_and_went);
 }
@@ -458,7 +458,7 @@ static void fork_beside_full_stacks(void)
 }
 
 /* The stacks of threads that a child hasn't got. */
-static void trim_in_a_child_loses_no_block(void)
+TEST(trim_in_a_child_loses_no_block)
 {
     expect_success("a fork beside threads", fork_beside_full_stacks);
 }
@@ -516,24 +516,9 @@ static void give_up_root(void)
 }
 
 /* Libc signals every thread that it has started. */
-static void has_the_credentials_of_the_others(void)
+TEST(has_the_credentials_of_the_others)
 {
     expect_success("a process that gives up root's credentials", give_up_root);
 }
 
-int main(void)
-{
-    check_start("scavenger");
-    watchdog(500);
-    RUN(ends_with_the_last_thread);
-    RUN(ends_when_the_program_is_alone);
-    RUN(there_for_threads_that_stay);
-    RUN(never_started_later);
-    RUN(never_started_by_free);
-    RUN(asks_for_no_priority);
-    RUN(rests_where_purges_fail);
-    RUN(none_in_a_process_of_one_thread);
-    RUN(trim_in_a_child_loses_no_block);
-    RUN(has_the_credentials_of_the_others);
-    return check_end();
-}
+int main(void) { return tests_main("scavenger"); }

@@ -69,7 +69,7 @@ static void *work_and_be_sampled(void *seat)
 }
 
 /* Without SA_RESTART: what the allocator waits for is interrupted too. */
-static void profiled_threads(void)
+TEST(profiled_threads)
 {
     pthread_t threads[THREADS];
     struct sigaction action = {.sa_sigaction = on_profile, .sa_flags = SA_SIGINFO};
@@ -83,8 +83,7 @@ static void profiled_threads(void)
     while (samples < SAMPLES)
         nanosleep(&pause, NULL);
     stop = true;
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, THREADS);
     close(nowhere);
     int seen = 0;
     sem_getvalue(&sampled, &seen);
@@ -131,7 +130,7 @@ static void on_signal(int number)
     errno = saved;
 }
 
-static void handlers_make_children_beside_threads(void)
+TEST(handlers_make_children_beside_threads)
 {
     pthread_t threads[4];
     struct sigaction action = {.sa_handler = on_signal};
@@ -145,8 +144,7 @@ static void handlers_make_children_beside_threads(void)
         nanosleep(&pause, NULL);
     }
     stop = true;
-    for (unsigned i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, 4);
 }
 
 /* ---- little stack ---- */
@@ -157,7 +155,7 @@ static void *first_calls(void *unused)
     return unused;
 }
 
-static void threads_of_the_least_stack(void)
+TEST(threads_of_the_least_stack)
 {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -201,7 +199,7 @@ static void *take_a_signal(void *unused)
 }
 
 /* The thread's first call of the allocator is its handler's. */
-static void handler_on_a_stack_of_its_own(void)
+TEST(handler_on_a_stack_of_its_own)
 {
     struct sigaction action = {.sa_handler = on_own_stack, .sa_flags = SA_ONSTACK};
     sigaction(SIGUSR2, &action, NULL);
@@ -215,12 +213,8 @@ int main(int argc, char **argv)
     if (argc > 1)
         return 0;
     check_start("signals");
-    watchdog(300);
     crew_make(&crew, THREADS, 200);
-    RUN(threads_of_the_least_stack);
-    RUN(handler_on_a_stack_of_its_own);
-    RUN(profiled_threads);
-    RUN(handlers_make_children_beside_threads);
+    tests_run();
     crew_clear(&crew);
     return check_end();
 }

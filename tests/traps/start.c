@@ -58,12 +58,8 @@ static void after_the_start(void) { use_the_heap(9); }
 
 static void by_many_threads(void)
 {
-    pthread_t threads[THREADS];
     pthread_barrier_init(&together, NULL, THREADS);
-    for (uintptr_t i = 0; i < THREADS; i++)
-        threads[i] = started(start_together, (void *)i);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    in_threads(THREADS, start_together);
     in_child(after_the_start); /* the handlers of fork are in place, once */
 }
 
@@ -73,23 +69,16 @@ static void by_one_function(void)
     use_the_heap(1);
 }
 
-static void threads_that_race(void)
+TEST(threads_that_race)
 {
     for (child_number = 0; child_number < CHILDREN; child_number++)
         in_child(by_many_threads);
 }
 
-static void each_function(void)
+TEST(each_function)
 {
     for (child_number = 0; child_number < 8; child_number++)
         in_child(by_one_function);
 }
 
-int main(void)
-{
-    check_start("start");
-    watchdog(300);
-    RUN(each_function);
-    RUN(threads_that_race);
-    return check_end();
-}
+int main(void) { return tests_main("start"); }

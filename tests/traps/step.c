@@ -157,7 +157,7 @@ static void use_libc(void)
         closedir(directory);
 }
 
-static void handler_allocates_between_instructions(void)
+TEST(handler_allocates_between_instructions)
 {
     step_through(use_libc, allocate);
     for (unsigned i = 0; i < SLOTS; i++) {
@@ -287,16 +287,10 @@ static void handler_makes_children(void (*work)(void), unsigned every, void (*ma
           steps_inside);
 }
 
-static void handler_forks_at_every_instruction(void)
-{
-    handler_makes_children(pairs, 1, make_child);
-}
+TEST(handler_forks_at_every_instruction) { handler_makes_children(pairs, 1, make_child); }
 
 /* A prime, so that all kinds of children meet all places. */
-static void handler_forks_in_every_slow_path(void)
-{
-    handler_makes_children(every_slow_path, 101, make_child);
-}
+TEST(handler_forks_in_every_slow_path) { handler_makes_children(every_slow_path, 101, make_child); }
 
 enum { CROWD = 4000 };
 static void *crowd[CROWD];
@@ -315,7 +309,7 @@ static void every_lock(void)
 
 /* What the interrupted call has locked stays locked: the end of the process must not wait for it.
  */
-static void handler_exits_in_every_slow_path(void)
+TEST(handler_exits_in_every_slow_path)
 {
     handler_makes_children(every_slow_path, 97, exit_in_child);
     for (unsigned i = 0; i < CROWD; i++)
@@ -333,14 +327,8 @@ int main(int argc, char **argv)
     (void)argv;
     if (argc > 1)
         return 0;
-    check_start("step");
-    watchdog(300);
     find_library();
     do_free(do_malloc(64));
-    RUN(handler_forks_at_every_instruction);
-    RUN(handler_forks_in_every_slow_path);
-    RUN(handler_exits_in_every_slow_path);
-    RUN(handler_allocates_between_instructions);
-    return check_end();
+    return tests_main("step");
 }
 #endif

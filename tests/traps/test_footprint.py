@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.beside import OTHERS, SYSTEM, installed
-from tests.counts.work import clean_environment
+from tests.ran import clean_environment
 
 KIB = 1024
 MIB = 1024 * KIB

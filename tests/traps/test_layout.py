@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.counts.work import clean_environment
+from tests.ran import clean_environment
 
 WINDOW = 64 << 10
 # Of data that is written only while the library is loaded, a page or two.

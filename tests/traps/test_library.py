@@ -2,7 +2,6 @@
 program or starts before it (traps 21, 30, 32). tests/platforms/test_libc.py has what it calls."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,8 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
+
+from tests.ran import ran
 
 # Called once, behind the first cache, where libc may allocate (life.c), and only for learn_log.
 AT_THE_START = {"__cxa_atexit", "atexit"}
@@ -22,7 +23,7 @@ def elf(library: Path) -> ELFFile:
 
 def test_only_the_process_s_start_has_anything_called_at_its_end(build: Path) -> None:
     command = ["nm", "-A", "-u", str(build / "libhakmem.a")]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listed = ran(*command, check=True).stdout
     users = {line.split(":")[1] for line in listed.splitlines() if line.split()[-1] in AT_THE_START}
     assert users == {"os_linux.c.o"}
     source = Path(__file__).parents[2] / "src"

@@ -2,12 +2,13 @@
 
 import json
 import re
-import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.ran import ran
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "docs/traps.md"
@@ -55,7 +56,7 @@ def sources() -> str:
 
 def is_in_sources(part: str) -> bool:
     """As a function that a test runs, not as a word of some comment."""
-    runs = rf"RUN(_IN_CHILD)?\({part}\)|def {part}\(|^    {part}\(\);"
+    runs = rf"^ *TEST\w*\((\d, )?{part}[,)]|def {part}\(|^    {part}\(\);"
     return re.search(runs, sources(), re.M) is not None
 
 
@@ -84,7 +85,7 @@ def wrong(row: Row, tests: set[str]) -> list[str]:
 @pytest.fixture(scope="module")
 def tests(build: Path) -> set[str]:
     command = ["ctest", "--test-dir", str(build), "--show-only=json-v1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = ran(*command, check=True)
     return {test["name"] for test in json.loads(done.stdout)["tests"]}
 
 

@@ -1,8 +1,9 @@
 """Data races are fixed, not silenced: no line tells a checker to ignore code (trap 65)."""
 
 import re
-import subprocess
 from pathlib import Path
+
+from tests.ran import ran
 
 ROOT = Path(__file__).parents[2]
 ITSELF = {"tests/traps/test_tree.py"}
@@ -21,7 +22,7 @@ SILENCED_BY_TEXT = re.compile(
 
 
 def files() -> list[str]:
-    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    done = ran("git", "ls-files", "-z", cwd=ROOT)
     if done.returncode == 0:
         return [name for name in done.stdout.split("\0") if name]
     hidden = (".git", ".venv", "build")

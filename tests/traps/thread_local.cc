@@ -46,7 +46,7 @@ Late<depth>::~Late()
     destroyed++;
 }
 
-static void thread_local_objects_allocate_when_they_go()
+TEST(thread_local_objects_allocate_when_they_go)
 {
     enum { THREADS = 100, AT_A_TIME = 4 };
     for (int i = 0; i < THREADS; i += AT_A_TIME) {
@@ -60,7 +60,7 @@ static void thread_local_objects_allocate_when_they_go()
 }
 
 /* Made in one thread, destroyed in another after the first is gone. */
-static void objects_handed_over()
+TEST(objects_handed_over)
 {
     for (int i = 0; i < 50; i++) {
         std::unique_ptr<Late<5>> object;
@@ -85,8 +85,7 @@ int main()
 {
     check_start("thread_local");
     at_the_end.kept.assign(500, std::string(70, 'z'));
-    RUN(thread_local_objects_allocate_when_they_go);
-    RUN(objects_handed_over);
+    tests_run();
     late<0>().touch(); /* the main thread's objects go before the static ones */
     return check_end();
 }

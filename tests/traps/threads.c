@@ -42,7 +42,7 @@ static void *set_early_keys(void *unused)
     return unused;
 }
 
-static void keys_from_before_the_first_call(void)
+TEST(keys_from_before_the_first_call)
 {
     enum { THREADS = 50 };
     CHECK_SIZE("keys made by a constructor", early_made, EARLY_KEYS);
@@ -93,7 +93,7 @@ static void *set_all_keys(void *unused)
     return unused;
 }
 
-static void every_key_and_every_round(void)
+TEST(every_key_and_every_round)
 {
     enum { THREADS = 20 };
     while (made < PTHREAD_KEYS_MAX && pthread_key_create(&keys[made], next_round) == 0)
@@ -142,7 +142,7 @@ static void *leave_blocks(void *unused)
     return unused;
 }
 
-static void threads_leave_no_memory_behind(void)
+TEST(threads_leave_no_memory_behind)
 {
     enum { THREADS = 600 };
     size_t early_peak = 0;
@@ -180,7 +180,7 @@ static void *pass_on(void *address)
 }
 
 /* Libc gives the next thread the last one's stack, handle and thread-local memory. */
-static void identities_serve_again(void)
+TEST(identities_serve_again)
 {
     enum { THREADS = 2000 };
     unsigned again = 0;
@@ -230,15 +230,14 @@ static void *free_others(void *first)
 }
 
 /* Two threads free, in each other's slabs, what sixteen left behind. */
-static void blocks_whose_makers_are_gone(void)
+TEST(blocks_whose_makers_are_gone)
 {
     static unsigned even = 0, odd = 1;
     for (int round = 0; round < 3; round++) {
         pthread_t makers[MAKERS];
         for (unsigned i = 0; i < MAKERS; i++)
             makers[i] = started(make_and_end, made_by[i]);
-        for (unsigned i = 0; i < MAKERS; i++)
-            pthread_join(makers[i], NULL);
+        threads_join(makers, MAKERS);
         pthread_t one = started(free_others, &even), other = started(free_others, &odd);
         pthread_join(one, NULL);
         pthread_join(other, NULL);
@@ -268,31 +267,18 @@ static void *use_the_heap_meanwhile(void *unused)
 }
 
 /* Threads that allocate meanwhile read what mallopt writes. ThreadSanitizer checks that. */
-static void parameters_change_beside_threads(void)
+TEST(parameters_change_beside_threads)
 {
     enum { THREADS = 4, CHANGES = 200 };
     pthread_t threads[THREADS];
-    for (unsigned i = 0; i < THREADS; i++)
-        threads[i] = started(use_the_heap_meanwhile, NULL);
+    threads_start(threads, THREADS, use_the_heap_meanwhile);
     for (unsigned i = 0; i < CHANGES; i++) {
         NAME_UNDER_TEST(mallopt)(M_TRIM_THRESHOLD, i % 3 == 0 ? -1 : (int)i << 16);
         NAME_UNDER_TEST(mallopt)(M_ARENA_MAX, (int)i % 4 + 1);
         use_the_heap(i);
     }
     atomic_store(&parameters_done, true);
-    for (unsigned i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    threads_join(threads, THREADS);
 }
 
-int main(void)
-{
-    check_start("threads");
-    watchdog(300);
-    RUN(keys_from_before_the_first_call);
-    RUN(every_key_and_every_round);
-    RUN(threads_leave_no_memory_behind);
-    RUN(identities_serve_again);
-    RUN(blocks_whose_makers_are_gone);
-    RUN(parameters_change_beside_threads);
-    return check_end();
-}
+int main(void) { return tests_main("threads"); }

@@ -1,54 +1,6 @@
 #include "trap.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #define CELLS 256
-
-static size_t next_size(size_t n) { return n < 6 * MiB ? n + n / 2 + 1 : 1; }
-
-void use_the_heap(unsigned number)
-{
-    enum { N = 40 };
-    unsigned char *blocks[N];
-    size_t n = 1;
-    for (unsigned i = 0; i < N; i++, n = next_size(n)) {
-        blocks[i] = NEED("malloc", do_malloc(n));
-        blocks[i][0] = blocks[i][n - 1] = (unsigned char)(i + number);
-    }
-    n = 1;
-    for (unsigned i = 0; i < N; i++, n = next_size(n)) {
-        unsigned char expected = (unsigned char)(i + number);
-        CHECK(blocks[i][0] == expected && blocks[i][n - 1] == expected,
-              "ends of a block of %zu bytes: expected %02x, found %02x and %02x", n, expected,
-              blocks[i][0], blocks[i][n - 1]);
-        do_free(blocks[i]);
-    }
-}
-
-void in_child(void (*f)(void))
-{
-    int status = -1;
-    pid_t child = fork();
-    if (child == 0) {
-        watchdog(120);
-        f();
-        _exit(!check_all_passed());
-    }
-    if (CHECK(child > 0 && waitpid(child, &status, 0) == child, "fork: %s", error_name(errno)))
-        CHECK(status == 0, "status of the child: expected 0, found %#x", (unsigned)status);
-}
-
-pthread_t started(void *(*f)(void *), void *argument)
-{
-    pthread_t thread;
-    int error = pthread_create(&thread, NULL, f, argument);
-    if (error != 0)
-        fail("pthread_create: expected success, found %s", error_name(error));
-    return thread;
-}
-
-void in_thread(void *(*f)(void *), void *argument) { pthread_join(started(f, argument), NULL); }
 
 void crew_make(struct crew *crew, unsigned n, size_t slots)
 {
@@ -78,4 +30,24 @@ void crew_clear(struct crew *crew)
     for (unsigned i = 0; i < crew->n; i++)
         seat_clear(&crew->seats[i], &me);
     exchange_clear(&crew->exchange, &me);
+}
+
+static atomic_bool stop;
+
+static void *work_until_stopped(void *seat)
+{
+    while (!stop)
+        seat_work(seat, 200);
+    return NULL;
+}
+
+void beside_crew(struct crew *crew, void (*f)(void))
+{
+    pthread_t threads[crew->n];
+    stop = false;
+    for (unsigned i = 0; i < crew->n; i++)
+        threads[i] = started(work_until_stopped, &crew->seats[i]);
+    f();
+    stop = true;
+    threads_join(threads, crew->n);
 }

@@ -158,6 +158,30 @@ static void undo(void)
     }
 }
 
+static struct {
+    enum check_rule rule;
+    void (*breaks)(void);
+    void (*mends)(void);
+} corruptions[64];
+static size_t corruption_count;
+
+static void corruption_add(enum check_rule rule, void (*breaks)(void), void (*mends)(void))
+{
+    EXPECT(corruption_count < sizeof corruptions / sizeof *corruptions);
+    corruptions[corruption_count].rule = rule;
+    corruptions[corruption_count].breaks = breaks;
+    corruptions[corruption_count++].mends = mends;
+}
+
+/* A function that breaks the rule, and the one that mends it. */
+#define BREAKS(rule, name, mend)                                \
+    static void name##_broken(void);                            \
+    __attribute__((constructor)) static void name##_added(void) \
+    {                                                           \
+        corruption_add(CHECK_##rule, name##_broken, mend);      \
+    }                                                           \
+    static void name##_broken(void)
+
 static struct bin *bin_of(unsigned cls) { return &cache_mine->bins[BIN_FIRST + cls]; }
 static void **base_of(const struct bin *bin)
 {
@@ -213,48 +237,48 @@ static unsigned transfer_class(void)
 static int nowhere;
 static void *leaked;
 
-static void map_owner_broken(void)
-{
-    struct slab *slab = some_slab();
-    map_set(slab->base, 1, BIN_FIRST + slab->cls, &nowhere);
-    leaked = slab;
-}
 static void map_owner_whole(void)
 {
     struct slab *slab = leaked;
     map_set(slab->base, 1, BIN_FIRST + slab->cls, slab);
 }
-static void map_bin_broken(void)
+BREAKS(MAP_OWNER, map_owner, map_owner_whole)
+{
+    struct slab *slab = some_slab();
+    map_set(slab->base, 1, BIN_FIRST + slab->cls, &nowhere);
+    leaked = slab;
+}
+BREAKS(MAP_BIN, map_bin, map_owner_whole)
 {
     struct slab *slab = leaked = some_slab();
     map_set(slab->base, 1, BIN_FIRST + slab->cls + 1, slab);
 }
-static void map_base_broken(void) { POKE(some_slab()->base, some_slab()->base + SLICE); }
-static void superslab_lists_broken(void)
+BREAKS(MAP_BASE, map_base, undo) { POKE(some_slab()->base, some_slab()->base + SLICE); }
+BREAKS(SUPERSLAB_LISTS, superslab_lists, undo)
 {
     struct list *node = superslabs_by_longest[lowest_bit(superslabs_nonempty)].next;
     POKE(node->prev, node);
 }
-static void superslab_dense_broken(void)
+BREAKS(SUPERSLAB_LISTS, superslab_dense, undo)
 {
     struct list *node = superslabs_dense.next;
     EXPECT(node != &superslabs_dense);
     POKE(node->prev, node);
 }
-static void superslab_count_broken(void) { POKE(superslabs_count, superslabs_count + 1); }
-static void superslab_longest_broken(void)
+BREAKS(SUPERSLAB_COUNT, superslab_count, undo) { POKE(superslabs_count, superslabs_count + 1); }
+BREAKS(SUPERSLAB_LONGEST, superslab_longest, undo)
 {
     POKE(some_superslab()->longest, some_superslab()->longest + 1);
 }
-static void superslab_nonempty_broken(void)
+BREAKS(SUPERSLAB_NONEMPTY, superslab_nonempty, undo)
 {
     POKE(superslabs_nonempty, superslabs_nonempty ^ (uint64_t)1 << 40);
 }
-static void slices_shared_broken(void)
+BREAKS(SLICES_SHARED, slices_shared, undo)
 {
     POKE(some_superslab()->free, some_superslab()->free | (uint64_t)1 << run_index());
 }
-static void slices_lost_broken(void)
+BREAKS(SLICES_LOST, slices_lost, undo)
 {
     for (int i = 0; i < FEW; i++) {
         struct superslab *s = runs[i] != NULL ? home_of(runs[i]) : NULL;
@@ -264,34 +288,34 @@ static void slices_lost_broken(void)
         return;
     }
 }
-static void slices_touched_broken(void)
+BREAKS(SLICES_TOUCHED, slices_touched, undo)
 {
     POKE(some_superslab()->touched, some_superslab()->touched ^ (uint64_t)1 << run_index());
 }
-static void slices_retained_broken(void) { POKE(use.dirty_slices, use.dirty_slices + 1); }
-static void use_slices_broken(void) { POKE(use.slices, use.slices + SLICE); }
-static void use_held_broken(void) { POKE(use.held, use.held + SLICE); }
-static void use_huge_broken(void) { POKE(use.huge, use.huge + SLICE); }
-static void whole_length_broken(void)
+BREAKS(SLICES_RETAINED, slices_retained, undo) { POKE(use.dirty_slices, use.dirty_slices + 1); }
+BREAKS(USE_SLICES, use_slices, undo) { POKE(use.slices, use.slices + SLICE); }
+BREAKS(USE_HELD, use_held, undo) { POKE(use.held, use.held + SLICE); }
+BREAKS(USE_HUGE, use_huge, undo) { POKE(use.huge, use.huge + SLICE); }
+BREAKS(WHOLE_LENGTH, whole_length, undo)
 {
     struct slab *slab = map_owner(runs[1]);
     POKE(slab->usable, size_classes[slab->cls].size + 1);
 }
-static void slab_home_broken(void)
+BREAKS(SLAB_HOME, slab_home, undo)
 {
     struct slab *slab = some_slab();
     POKE(slab->home, home_of(runs[slab->home == home_of(runs[1]) ? FEW - 1 : 1]));
 }
-static void slab_free_broken(void) { POKE(some_slab()->free, some_slab()->free + 1); }
-static void slab_summary_broken(void) { POKE(some_slab()->summary, some_slab()->summary ^ 1); }
-static void slab_bits_broken(void)
+BREAKS(SLAB_FREE, slab_free, undo) { POKE(some_slab()->free, some_slab()->free + 1); }
+BREAKS(SLAB_SUMMARY, slab_summary, undo) { POKE(some_slab()->summary, some_slab()->summary ^ 1); }
+BREAKS(SLAB_BITS, slab_bits, undo)
 {
     struct slab *slab = some_slab();
     unsigned blocks = size_classes[slab->cls].blocks;
     EXPECT(blocks % 64 != 0);
     POKE(slab->words[blocks / 64], slab->words[blocks / 64] | (uint64_t)1 << blocks % 64);
 }
-static void slab_empty_broken(void)
+BREAKS(SLAB_EMPTY, slab_empty, undo)
 {
     struct slab *slab = partial_slab(class_of(4000));
     unsigned blocks = size_classes[slab->cls].blocks;
@@ -299,153 +323,99 @@ static void slab_empty_broken(void)
     POKE(slab->words[0], low_bits(blocks));
     POKE(slab->free, blocks);
 }
-static void slab_absent_broken(void)
+BREAKS(SLAB_ABSENT, slab_absent, undo)
 {
     struct slab *slab = some_slab(); /* it has taken blocks in some page */
     POKE(slab->absent, ~(uint64_t)0 >> 48);
 }
-static void partial_tree_broken(void) { POKE(some_slab()->node.prev, some_slab()); }
-static void partial_place_broken(void) { POKE(some_slab()->node.key, some_slab()->node.key - 1); }
-static void partial_missing_broken(void)
+BREAKS(PARTIAL_TREE, partial_tree, undo) { POKE(some_slab()->node.prev, some_slab()); }
+BREAKS(PARTIAL_PLACE, partial_place, undo)
+{
+    POKE(some_slab()->node.key, some_slab()->node.key - 1);
+}
+BREAKS(PARTIAL_MISSING, partial_missing, undo)
 {
     struct slab *slab = some_slab();
     POKE(shard_partial(slab->shard, slab->cls)->root, 0);
 }
-static void partial_sums_broken(void)
+BREAKS(PARTIAL_SUMS, partial_sums, undo)
 {
     const struct slab *slab = some_slab();
     POKE(shard_begun(slab->shard, slab->cls)->free, 1);
 }
-static void shard_threads_broken(void) { POKE(*shard_threads(0), *shard_threads(0) + 1); }
-static void cache_count_broken(void) { POKE(*caches_count(), 1); }
-static void cache_capacity_broken(void)
+BREAKS(SHARD_THREADS, shard_threads, undo) { POKE(*shard_threads(0), *shard_threads(0) + 1); }
+BREAKS(CACHE_COUNT, cache_count, undo) { POKE(*caches_count(), 1); }
+BREAKS(CACHE_CAPACITY, cache_capacity, undo)
 {
     POKE(cache_mine->capacity_bytes, cache_mine->capacity_bytes + 16);
 }
-static void cache_weight_broken(void)
+BREAKS(CACHE_CAPACITY, cache_weight, undo)
 {
     POKE(cache_mine->capacity_weight, cache_mine->capacity_weight + 16);
 }
-static void stack_bounds_broken(void)
+BREAKS(STACK_BOUNDS, stack_bounds, undo)
 {
     struct bin *bin = stack_with_blocks();
     POKE(bin->top, base_of(bin) - 2);
 }
-static void stack_topmost_broken(void)
+BREAKS(STACK_TOPMOST, stack_topmost, undo)
 {
     struct bin *bin = stack_with_blocks();
     POKE(bin->topmost, bin->top[-1]);
 }
-static void stack_block_broken(void)
+BREAKS(STACK_BLOCK, stack_block, undo)
 {
     struct bin *bin = stack_with_blocks();
     POKE(base_of(bin)[1], (char *)base_of(bin)[1] + 16);
 }
-static void transfer_bounds_broken(void)
+BREAKS(TRANSFER_BOUNDS, transfer_bounds, undo)
 {
     uint32_t *count, capacity;
     transfer_inside(transfer_class(), &count, &capacity);
     POKE(*count, capacity + 1);
 }
-static void transfer_block_broken(void)
+BREAKS(TRANSFER_BLOCK, transfer_block, undo)
 {
     uint32_t *count, capacity;
     void **blocks = transfer_inside(transfer_class(), &count, &capacity);
     POKE(blocks[0], runs[1]);
 }
-static void block_free_broken(void)
+BREAKS(BLOCK_FREE, block_free, undo)
 {
     struct bin *bin = stack_with_blocks();
     struct slab *slab = map_owner(base_of(bin)[1]);
     size_t number = (size_t)((char *)base_of(bin)[1] - slab->base) / size_classes[slab->cls].size;
     POKE(slab->words[number / 64], slab->words[number / 64] | (uint64_t)1 << number % 64);
 }
-static void block_twice_broken(void)
+BREAKS(BLOCK_TWICE, block_twice, undo)
 {
     struct bin *bin = stack_with_blocks();
     POKE(base_of(bin)[1], base_of(bin)[2]);
 }
-static void huge_length_broken(void)
+BREAKS(HUGE_LENGTH, huge_length, undo)
 {
     struct huge *h = map_owner(huge[1]);
     POKE(h->usable, h->length + os_page);
 }
-static void kept_length_broken(void) { POKE(dirty_huge()->length, dirty_huge()->length + 1); }
-static void kept_mapped_broken(void)
+BREAKS(KEPT_LENGTH, kept_length, undo) { POKE(dirty_huge()->length, dirty_huge()->length + 1); }
+static void kept_mapped_whole(void) { map_clear(((struct huge *)leaked)->base, BIN_HUGE); }
+BREAKS(KEPT_MAPPED, kept_mapped, kept_mapped_whole)
 {
     leaked = dirty_huge();
     map_set(dirty_huge()->base, 1, BIN_HUGE, dirty_huge());
 }
-static void kept_mapped_whole(void) { map_clear(((struct huge *)leaked)->base, BIN_HUGE); }
-static void kept_bytes_broken(void) { POKE(use.dirty_huge, use.dirty_huge + SLICE); }
-static void ranges_overlap_broken(void) { POKE(dirty_huge()->base, some_superslab()->base); }
-static void meta_free_broken(void)
+BREAKS(KEPT_BYTES, kept_bytes, undo) { POKE(use.dirty_huge, use.dirty_huge + SLICE); }
+BREAKS(RANGES_OVERLAP, ranges_overlap, undo) { POKE(dirty_huge()->base, some_superslab()->base); }
+BREAKS(META_FREE, meta_free, undo)
 {
     void *piece = meta_take(1000);
     meta_give(piece, 1000);
     poke(piece, (uintptr_t)&nowhere, sizeof(void *));
 }
-static void meta_sum_broken(void) { leaked = meta_take(1000); }
 static void meta_sum_whole(void) { meta_give(leaked, 1000); }
-static void mapped_sum_broken(void) { leaked = os_map(os_page); }
+BREAKS(META_SUM, meta_sum, meta_sum_whole) { leaked = meta_take(1000); }
 static void mapped_sum_whole(void) { os_unmap(leaked, os_page); }
-
-#define BY_POKE(rule, broken)      \
-    {                              \
-        CHECK_##rule, broken, undo \
-    }
-
-static const struct {
-    enum check_rule rule;
-    void (*breaks)(void);
-    void (*mends)(void);
-} corruptions[] = {
-    {CHECK_MAP_OWNER, map_owner_broken, map_owner_whole},
-    {CHECK_MAP_BIN, map_bin_broken, map_owner_whole},
-    BY_POKE(MAP_BASE, map_base_broken),
-    BY_POKE(SUPERSLAB_LISTS, superslab_lists_broken),
-    BY_POKE(SUPERSLAB_LISTS, superslab_dense_broken),
-    BY_POKE(SUPERSLAB_COUNT, superslab_count_broken),
-    BY_POKE(SUPERSLAB_LONGEST, superslab_longest_broken),
-    BY_POKE(SUPERSLAB_NONEMPTY, superslab_nonempty_broken),
-    BY_POKE(SLICES_SHARED, slices_shared_broken),
-    BY_POKE(SLICES_LOST, slices_lost_broken),
-    BY_POKE(SLICES_TOUCHED, slices_touched_broken),
-    BY_POKE(SLICES_RETAINED, slices_retained_broken),
-    BY_POKE(USE_SLICES, use_slices_broken),
-    BY_POKE(WHOLE_LENGTH, whole_length_broken),
-    BY_POKE(SLAB_HOME, slab_home_broken),
-    BY_POKE(SLAB_FREE, slab_free_broken),
-    BY_POKE(SLAB_SUMMARY, slab_summary_broken),
-    BY_POKE(SLAB_BITS, slab_bits_broken),
-    BY_POKE(SLAB_EMPTY, slab_empty_broken),
-    BY_POKE(SLAB_ABSENT, slab_absent_broken),
-    BY_POKE(PARTIAL_TREE, partial_tree_broken),
-    BY_POKE(PARTIAL_PLACE, partial_place_broken),
-    BY_POKE(PARTIAL_MISSING, partial_missing_broken),
-    BY_POKE(PARTIAL_SUMS, partial_sums_broken),
-    BY_POKE(SHARD_THREADS, shard_threads_broken),
-    BY_POKE(CACHE_COUNT, cache_count_broken),
-    BY_POKE(CACHE_CAPACITY, cache_capacity_broken),
-    BY_POKE(CACHE_CAPACITY, cache_weight_broken),
-    BY_POKE(STACK_BOUNDS, stack_bounds_broken),
-    BY_POKE(STACK_TOPMOST, stack_topmost_broken),
-    BY_POKE(STACK_BLOCK, stack_block_broken),
-    BY_POKE(TRANSFER_BOUNDS, transfer_bounds_broken),
-    BY_POKE(TRANSFER_BLOCK, transfer_block_broken),
-    BY_POKE(BLOCK_FREE, block_free_broken),
-    BY_POKE(BLOCK_TWICE, block_twice_broken),
-    BY_POKE(USE_HUGE, use_huge_broken),
-    BY_POKE(USE_HELD, use_held_broken),
-    BY_POKE(HUGE_LENGTH, huge_length_broken),
-    BY_POKE(KEPT_LENGTH, kept_length_broken),
-    {CHECK_KEPT_MAPPED, kept_mapped_broken, kept_mapped_whole},
-    BY_POKE(KEPT_BYTES, kept_bytes_broken),
-    BY_POKE(RANGES_OVERLAP, ranges_overlap_broken),
-    BY_POKE(META_FREE, meta_free_broken),
-    {CHECK_META_SUM, meta_sum_broken, meta_sum_whole},
-    {CHECK_MAPPED_SUM, mapped_sum_broken, mapped_sum_whole},
-};
+BREAKS(MAPPED_SUM, mapped_sum, mapped_sum_whole) { leaked = os_map(os_page); }
 
 static void locked(void (*change)(void))
 {
@@ -457,7 +427,7 @@ static void locked(void (*change)(void))
 static void each_rule_is_named(void)
 {
     unsigned tried[CHECK_RULE_COUNT] = {0};
-    for (size_t i = 0; i < sizeof corruptions / sizeof *corruptions; i++) {
+    for (size_t i = 0; i < corruption_count; i++) {
         const char *name = rule_names[corruptions[i].rule];
         locked(corruptions[i].breaks);
         walk();

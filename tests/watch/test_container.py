@@ -7,13 +7,14 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.watch.watched import SECONDS, Command, Process, Sheet, running
+from tests.ran import ran
+from tests.watch.watched import Command, Process, Sheet, running
 
 # In mounts of its own: there the library lies where outside nothing is.
 INSIDE = """
@@ -43,10 +44,8 @@ def adds_up(sheet: Sheet) -> None:
     assert sheet.said["live"] > 1 << 20
 
 
-def test_into_a_container_and_inside(
-    command: Command, given: Callable[[str], Path], library: Path
-) -> None:
-    with contained(library, given("--programs") / "watch_plant") as (process, outside):
+def test_into_a_container_and_inside(command: Command, programs: Path, library: Path) -> None:
+    with contained(library, programs / "watch_plant") as (process, outside):
         process.ask("live")
         from_outside = command.sheet(outside)
         adds_up(from_outside)
@@ -56,9 +55,7 @@ def test_into_a_container_and_inside(
         enter = ["nsenter", f"--target={outside}", "--pid", "--mount", "--"]
         reader = library.resolve().parent / "hakmem/look"
         shutil.copy(reader, f"/proc/{outside}/root/mnt/look")
-        done = subprocess.run(
-            [*enter, "/mnt/look", "1"], capture_output=True, text=True, timeout=SECONDS
-        )
+        done = ran(*enter, "/mnt/look", "1")
         assert done.returncode == 0, done.stderr
         inside = json.loads(done.stdout)
         assert inside["pid"] == 1 and inside["version"] == from_outside.said["version"]
@@ -103,12 +100,12 @@ def test_proc_of_another_namespace(command: Command, plant: Process) -> None:
 
 
 def test_the_file_of_the_library_is_gone(
-    command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
+    command: Command, programs: Path, library: Path, tmp_path: Path
 ) -> None:
     """Or replaced by another: an upgrade of the package, say."""
     copy = tmp_path / "libhakmem.so.0"
     shutil.copy(library.resolve(), copy)
-    program = given("--programs") / "watch_plant"
+    program = programs / "watch_plant"
     with running(program, library=copy, HAKMEM_SCAVENGER="off") as process:
         process.ask("live")
         copy.unlink()

@@ -7,7 +7,7 @@ import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -180,7 +180,7 @@ def test_many_orders_at_once(command: Command, library: Path) -> None:
         assert 0 <= process.ask("profile_samples") < 8
 
 
-def test_from_python_alone(library: Path, given: Callable[[str], Path]) -> None:
+def test_from_python_alone(library: Path, programs: Path) -> None:
     """The same without the command or a compiler."""
     program = f"""
 import ctypes

@@ -79,12 +79,12 @@ def without_headers(process: Process, folder: Path) -> Path:
 
 
 def planted(
-    given: Callable[[str], Path], library: Path, folder: Path, **variables: str
+    programs: Path, library: Path, folder: Path, **variables: str
 ) -> AbstractContextManager[Process]:
     """In a folder of its own, where it may leave a core."""
     folder.mkdir()
     script = 'cd "$1" && ulimit -S -c unlimited && LD_PRELOAD=$3 exec "$2"'
-    plant = given("--programs") / "watch_plant"
+    plant = programs / "watch_plant"
     words: list[str | Path] = ["/bin/sh", "-c", script, "sh", folder, plant, library]
     return running(*words, library=None, HAKMEM_SCAVENGER="off", **variables)
 
@@ -100,13 +100,13 @@ def always(dump: Callable[[Process, Path], Path], setting: str) -> bool:
 )
 def test_a_core_says_what_the_process_said(
     command: Command,
-    given: Callable[[str], Path],
+    programs: Path,
     library: Path,
     tmp_path: Path,
     dump: Callable[[Process, Path], Path],
     setting: str,
 ) -> None:
-    with planted(given, library, tmp_path / "here", **SETTINGS[setting]) as process:
+    with planted(programs, library, tmp_path / "here", **SETTINGS[setting]) as process:
         for word in PLANTED:
             process.ask(word)
         asleep(process)
@@ -189,10 +189,10 @@ def widened(segments: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def test_mappings_divided_joined_and_left_out(
-    command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
+    command: Command, programs: Path, library: Path, tmp_path: Path
 ) -> None:
     """The same bytes in other segments."""
-    with planted(given, library, tmp_path / "here", HAKMEM_PROFILE="on") as process:
+    with planted(programs, library, tmp_path / "here", HAKMEM_PROFILE="on") as process:
         for word in PLANTED:
             process.ask(word)
         asleep(process)
@@ -214,12 +214,12 @@ def test_mappings_divided_joined_and_left_out(
 
 
 def test_a_library_that_is_another_one_now(
-    command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
+    command: Command, programs: Path, library: Path, tmp_path: Path
 ) -> None:
     """What the core lacks of the library is not read from another file of its name."""
     copy = tmp_path / library.name
     shutil.copy(library, copy)
-    with planted(given, copy, tmp_path / "here") as process:
+    with planted(programs, copy, tmp_path / "here") as process:
         process.ask("live")
         core = by_kernel(process, tmp_path / "here")  # of the library the first page
     changed = bytearray(copy.read_bytes())

@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ import pytest
 from hakmem import exporter_command, metrics
 from hakmem.exporter_command import Server
 from tests.nobody import as_nobody, readable_by_nobody
+from tests.ran import ran
 from tests.watch.watched import SECONDS, SHARE, Command, Process, running
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -146,11 +147,9 @@ def test_head_is_get_without_its_body(
         assert asked == (*got[:2], b"")
 
 
-def test_processes_come_and_go(
-    command: Command, given: Callable[[str], Path], library: Path
-) -> None:
+def test_processes_come_and_go(command: Command, programs: Path, library: Path) -> None:
     """And one that was named and has ended counts as unreadable."""
-    program = given("--programs") / "watch_plant"
+    program = programs / "watch_plant"
     parser = prometheus_client.parser
     with exporter(command) as url:
         with running(program, library=library) as one:
@@ -217,10 +216,10 @@ def test_a_process_whose_reading_hangs(library: Path, plant: Process, tmp_path: 
 
 
 def test_names_of_programs_hold_any_bytes(
-    command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
+    command: Command, programs: Path, library: Path, tmp_path: Path
 ) -> None:
     program = tmp_path / os.fsdecode(b'a"b\\c\nd{\xff}')
-    shutil.copy(given("--programs") / "watch_plant", program)
+    shutil.copy(programs / "watch_plant", program)
     with running(program, library=library) as process, exporter(command, process.pid) as url:
         for accept, parser in FORMATS:
             text = fetch(f"{url}/metrics", accept)[0]
@@ -236,7 +235,7 @@ def test_names_of_programs_hold_any_bytes(
     ],
 )
 def test_capabilities_of_a_user(
-    command: Command, given: Callable[[str], Path], library: Path, rights: str, suffice: bool
+    command: Command, programs: Path, library: Path, rights: str, suffice: bool
 ) -> None:
     """A user with those of docs/watch.md sees root's processes; else is told what is missing."""
     readable_by_nobody(command.path)
@@ -245,7 +244,7 @@ def test_capabilities_of_a_user(
         pytest.skip("this root has not these capabilities to give")
     says = "" if suffice else "CAP_DAC_READ_SEARCH is needed beside CAP_SYS_PTRACE"
     with (
-        running(given("--programs") / "watch_plant", library=library) as process,
+        running(programs / "watch_plant", library=library) as process,
         exporter(command, process.pid, by=by, says=says) as url,
     ):
         text = fetch(f"{url}/metrics")[0]
@@ -467,9 +466,7 @@ def test_a_real_prometheus(command: Command, plant: Process, tmp_path: Path) -> 
 def _promtool(text: str) -> subprocess.CompletedProcess[str]:
     if shutil.which("promtool") is None:
         pytest.skip("promtool is not installed")
-    return subprocess.run(
-        ["promtool", "check", "metrics"], input=text, capture_output=True, text=True
-    )
+    return ran("promtool", "check", "metrics", input=text)
 
 
 def test_promtool_has_nothing_to_say(command: Command, plant: Process) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,9 @@ PINS = -(-300000 // 17)  # blocks of 240 bytes, one in each page or so
 
 
 @pytest.fixture
-def held(given: Callable[[str], Path], library: Path) -> Iterator[Process]:
+def held(programs: Path, library: Path) -> Iterator[Process]:
     with running(
-        given("--programs") / "watch_held",
+        programs / "watch_held",
         library=library,
         HAKMEM_PROFILE="on",
         HAKMEM_PROFILE_RATE="16K",
@@ -147,10 +147,8 @@ def test_what_is_wrong(command: Command, plant: Process) -> None:
 
 
 @pytest.mark.parametrize("seed", points(range(16), lambda seed: seed < 6))
-def test_one_that_means_to_mislead(
-    command: Command, given: Callable[[str], Path], seed: int
-) -> None:
-    with running(given("--programs") / "watch_hostile", str(seed)) as process:
+def test_one_that_means_to_mislead(command: Command, programs: Path, seed: int) -> None:
+    with running(programs / "watch_hostile", str(seed)) as process:
         for form in [], ["--json"]:
             done = command("sheet", "--sites", *form, process.pid)
             assert done.returncode in (0, 1), done
@@ -188,10 +186,18 @@ def test_in_top_without_a_profile(command: Command, plant: Process) -> None:
         screen.shows("sites: none are known", anew=True)
 
 
-def test_while_it_works(command: Command, given: Callable[[str], Path], library: Path) -> None:
+def test_while_it_works(command: Command, programs: Path, library: Path) -> None:
     """Samples come and go in 8 threads while they are read: no nonsense, and soon."""
     with subprocess.Popen(
-        [given("--stress"), "--threads", "8", "--forks", "1000000", "--timeout", "300"],
+        [
+            programs.parent / "stress/stress_fork",
+            "--threads",
+            "8",
+            "--forks",
+            "1000000",
+            "--timeout",
+            "300",
+        ],
         env=os.environ
         | {
             "LD_PRELOAD": str(library),

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ran import clean_environment, ran
 from tests.watch.test_programs import FILL, free_port, redis
 from tests.watch.watched import SECONDS, SHARE, Command
 
@@ -28,7 +29,7 @@ def needs(program: str) -> str:
     path = shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin")
     if path is None:
         pytest.skip(f"{program} is not installed")
-    linked = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
+    linked = ran("ldd", path, check=True).stdout
     if "libjemalloc" not in linked:
         pytest.skip(f"{program} is not linked with jemalloc")
     return path
@@ -133,7 +134,7 @@ def serving(
     library: Path, *words: str | Path, ready: Callable[[], bool], stop: int = signal.SIGTERM
 ) -> Iterator[int]:
     """A server's PID. It has to end well when it is told to."""
-    environment = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
+    environment = clean_environment()
     server = subprocess.Popen(
         list(map(str, words)),
         env=environment | {"LD_PRELOAD": str(library)},
@@ -220,7 +221,7 @@ def test_nghttpd(command: Command, library: Path, tmp_path: Path) -> None:
     def load(count: int) -> str:
         words = [client, "-n", str(count), "-c", "5", "-m", "5", f"http://127.0.0.1:{port}/file"]
         environment = os.environ | {"LD_PRELOAD": str(library)}
-        return subprocess.run(words, env=environment, capture_output=True, text=True).stdout
+        return ran(*words, env=environment).stdout
 
     words = nghttpd, "--no-tls", "-n", "2", "-d", tmp_path, str(port)
     with serving(library, *words, ready=lambda: " 10 succeeded" in load(10)) as pid:

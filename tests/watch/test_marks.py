@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,8 @@ CUT = "a name of more than so many bytes, which is cut off"[:39]
 
 
 @pytest.fixture
-def program(given: Callable[[str], Path]) -> Path:
-    return given("--programs") / "watch_marks"
+def program(programs: Path) -> Path:
+    return programs / "watch_marks"
 
 
 def test_recorded(command: Command, program: Path, tmp_path: Path) -> None:

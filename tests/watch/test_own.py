@@ -10,12 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.nobody import as_nobody, public_folder, readable_by_nobody
+from tests.ran import ran
 from tests.watch.watched import SECONDS, SHARE, Command, running
 
 # It says what it is asked for with a number: 0 is text, 1 OpenMetrics.
@@ -106,12 +106,11 @@ def test_the_same_figures_as_from_outside(command: Command, library: Path, tmp_p
 
 def test_at_the_end(told: tuple[Path, dict[str, str]]) -> None:
     path, environment = told
-    done = subprocess.run(
-        [sys.executable, "-c", "print('done')"],
+    done = ran(
+        sys.executable,
+        "-c",
+        "print('done')",
         env=environment | {"HAKMEM_STATS": "exit", "HAKMEM_STATS_FILE": f"{path}.%p.%%"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
     )
     assert (done.returncode, done.stdout) == (0, "done\n")
     head = re.search(
@@ -132,13 +131,7 @@ child = os.fork()
 if child:
     assert os.waitpid(child, 0)[1] == 0
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment | {"HAKMEM_STATS_FILE": f"{path}.%p"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    done = ran(sys.executable, "-c", program, env=environment | {"HAKMEM_STATS_FILE": f"{path}.%p"})
     assert (done.returncode, done.stderr) == (0, "")
     files = list(path.parent.iterdir())
     assert len(files) == 2
@@ -161,12 +154,12 @@ def test_a_file_that_cannot_be_written(
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", "raise SystemExit(5)"],
+    done = ran(
+        sys.executable,
+        "-S",
+        "-c",
+        "raise SystemExit(5)",
         env=environment | {"HAKMEM_STATS_FILE": str(target)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
         preexec_fn=no_room if not why else None,
     )
     assert done.returncode == 5
@@ -191,20 +184,19 @@ def test_standard_error_that_nobody_reads(told: tuple[Path, dict[str, str]]) -> 
     assert done.returncode == 5
 
 
-def test_a_process_that_may_not_read_itself(
-    library: Path, given: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_a_process_that_may_not_read_itself(library: Path, programs: Path, tmp_path: Path) -> None:
     """It is not dumpable; the file is not to blame."""
     readable_by_nobody(library)
     with public_folder() as folder:
         folder.chmod(0o777)
         program = "import ctypes; ctypes.CDLL(None).prctl(4, 0)"
-        done = subprocess.run(
-            [*as_nobody(), "/usr/bin/python3", "-S", "-c", program],
+        done = ran(
+            *as_nobody(),
+            "/usr/bin/python3",
+            "-S",
+            "-c",
+            program,
             env=os.environ | {"LD_PRELOAD": str(library), "HAKMEM_STATS_FILE": f"{folder}/told.%p"},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
         )
         said = "hakmem: stats_file: the process can't read itself in /proc: permission denied\n"
         assert (done.returncode, done.stderr.splitlines(True)[-1]) == (0, said)
@@ -216,26 +208,20 @@ def test_the_most_that_was_resident(told: tuple[Path, dict[str, str]]) -> None:
     program = """
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", program],
-        env=told[1] | {"HAKMEM_STATS": "exit"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    done = ran(sys.executable, "-S", "-c", program, env=told[1] | {"HAKMEM_STATS": "exit"})
     most = re.search(r"at most ([\d.]+)\)", done.stderr)
     assert most is not None
     assert int(done.stdout) / 1024 - 0.1 <= float(most[1]) <= int(done.stdout) / 1024 + 1
 
 
 def test_where_the_first_thread_has_ended(
-    command: Command, given: Callable[[str], Path], library: Path, tmp_path: Path
+    command: Command, programs: Path, library: Path, tmp_path: Path
 ) -> None:
     """The process lives, though the kernel shows its first thread as ended: it is seen from
     outside, takes orders, and sees itself, also on a signal that meets a small stack."""
     told = tmp_path / "told"
     with running(
-        given("--programs") / "watch_plant",
+        programs / "watch_plant",
         "second",
         library=library,
         HAKMEM_STATS_FILE=str(told),
@@ -275,13 +261,13 @@ def test_a_signal_in_an_idle_process(library: Path, tmp_path: Path) -> None:
 
 
 def test_signals_among_threads_that_allocate(
-    told: tuple[Path, dict[str, str]], given: Callable[[str], Path]
+    told: tuple[Path, dict[str, str]], programs: Path
 ) -> None:
     """Whichever thread it meets, in the middle of malloc or free, too: the program goes on, and
     what it says adds up. The stress program checks its blocks."""
     path, environment = told
     with subprocess.Popen(
-        [given("--stress").with_name("stress"), "--live-mb", "64", "--timeout", "300"],
+        [programs.parent / "stress/stress", "--live-mb", "64", "--timeout", "300"],
         env=environment
         | {"HAKMEM_STATS_FILE": str(path), "HAKMEM_STATS_SIGNAL": str(int(signal.SIGUSR2))},
         stdout=subprocess.DEVNULL,
@@ -318,12 +304,6 @@ def _handles(pid: int, number: int) -> bool:
     [("9", "a signal that can be handled"), ("11", "a signal that is no fault")],
 )
 def test_signals_that_are_refused(told: tuple[Path, dict[str, str]], number: str, why: str) -> None:
-    done = subprocess.run(
-        ["/bin/ls", "/"],
-        env=told[1] | {"HAKMEM_STATS_SIGNAL": number},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    done = ran("/bin/ls", "/", env=told[1] | {"HAKMEM_STATS_SIGNAL": number})
     assert done.returncode == 0
     assert done.stderr == f"hakmem: stats_signal: expected {why}: nothing is set\n"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -99,10 +99,10 @@ def test_a_thread_of_the_kernel(command: Command, verb: str) -> None:
     _fails(command, verb, pid, f"process {pid} is a kernel thread")
 
 
-def test_one_of_several(command: Command, given: Callable[[str], Path], library: Path) -> None:
+def test_one_of_several(command: Command, programs: Path, library: Path) -> None:
     """The others are shown; nothing is said of an exporter's before somebody asks."""
     gone = _ended()
-    with running(given("--programs") / "watch_plant", library=library) as process:
+    with running(programs / "watch_plant", library=library) as process:
         for words in (("top", "--once"), ("top", "--prometheus"), ("purge",)):
             done = command(*words, gone, process.pid)
             assert done.returncode in (2, 4) and str(process.pid) in done.stdout + done.stderr
@@ -120,12 +120,12 @@ def test_a_core_file_may_be_called_like_a_pid(command: Command, tmp_path: Path) 
 
 
 def test_a_program_is_called_as_it_was_started(
-    command: Command, given: Callable[[str], Path], library: Path
+    command: Command, programs: Path, library: Path
 ) -> None:
     """By a link, as Debian's redis-server is one to redis-check-rdb."""
     with public_folder() as folder:
         link, program = folder / "the-link", folder / "the-file"
-        shutil.copy(given("--programs") / "watch_plant", program)
+        shutil.copy(programs / "watch_plant", program)
         subprocess.run(["strip", program], check=True)  # its functions are called by its name
         link.symlink_to(program)
         with running(

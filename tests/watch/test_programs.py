@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.nobody import public_folder
+from tests.ran import ran
 from tests.watch.watched import SECONDS, SHARE, Command, running
 
 LOOKS = 10
@@ -70,9 +71,7 @@ def redis(library: Path | None, folder: Path) -> Iterator[tuple[int, Callable[..
     )
 
     def ask(*words: str) -> str:
-        return subprocess.run(
-            ["redis-cli", "-p", port, *words], capture_output=True, text=True, timeout=SECONDS
-        ).stdout
+        return ran("redis-cli", "-p", port, *words).stdout
 
     try:
         until = time.monotonic() + SECONDS
@@ -168,8 +167,8 @@ def test_python(command: Command, library: Path) -> None:
 # ---- C++ ----
 
 
-def test_a_service_in_cxx(command: Command, given: Callable[[str], Path], library: Path) -> None:
-    service = given("--programs") / "watch_service"
+def test_a_service_in_cxx(command: Command, programs: Path, library: Path) -> None:
+    service = programs / "watch_service"
     with running(service, "forever", library=library) as process:
         look_at_work(command, process.pid)
         # Each of the eight threads has a cache, and the kernel says which is whose.

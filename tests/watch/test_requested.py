@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,9 +19,9 @@ MOST = 6
 
 
 @pytest.fixture
-def fill(given: Callable[[str], Path], library: Path, tmp_path: Path) -> Iterator[Process]:
+def fill(programs: Path, library: Path, tmp_path: Path) -> Iterator[Process]:
     with running(
-        given("--programs") / "watch_fill",
+        programs / "watch_fill",
         library=library,
         HAKMEM_PROFILE="on",
         HAKMEM_PROFILE_RATE=str(RATE),
@@ -89,12 +89,10 @@ def test_without_a_profile(command: Command, plant: Process) -> None:
     assert "hakmem_requested_bytes{" not in done.stdout
 
 
-def test_a_profile_that_began_late(
-    command: Command, given: Callable[[str], Path], library: Path
-) -> None:
+def test_a_profile_that_began_late(command: Command, programs: Path, library: Path) -> None:
     """It says for how much of the blocks the samples stand."""
     with running(
-        given("--programs") / "watch_fill",
+        programs / "watch_fill",
         library=library,
         HAKMEM_PROFILE_RATE=str(RATE),
         HAKMEM_PROFILE_SAMPLES="0",

@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,11 +60,9 @@ def test_what_is_shown_adds_up(command: Command, plant: Process) -> None:
         assert sum(tenths(row[49:55]) for row in rows) == 1000
 
 
-def test_planted_in_a_hardened_heap(
-    command: Command, given: Callable[[str], Path], library: Path
-) -> None:
+def test_planted_in_a_hardened_heap(command: Command, programs: Path, library: Path) -> None:
     """Blocks that a thread holds back are free."""
-    program = given("--programs") / "watch_plant"
+    program = programs / "watch_plant"
     with running(program, library=library, HAKMEM_PRESET="hardened") as plant:
         before = command.sheet(plant.pid)
         planted = plant.ask("live")
@@ -96,9 +93,9 @@ def test_swapped(command: Command, plant: Process) -> None:
     assert "in swap, not resident" in command("sheet", plant.pid).stdout
 
 
-def test_limits(command: Command, given: Callable[[str], Path], library: Path) -> None:
+def test_limits(command: Command, programs: Path, library: Path) -> None:
     """Those that options set, and what they are compared with."""
-    program = given("--programs") / "watch_plant"
+    program = programs / "watch_plant"
     with running(program, library=library, HAKMEM_HARD_LIMIT_BYTES="500M") as process:
         process.ask("live")
         said = command.sheet(process.pid).said
@@ -109,10 +106,10 @@ def test_limits(command: Command, given: Callable[[str], Path], library: Path) -
 
 @pytest.mark.parametrize("kind", ["free_pages", "kept", "slices"])
 def test_what_could_be_less_becomes_so(
-    command: Command, given: Callable[[str], Path], library: Path, kind: str
+    command: Command, programs: Path, library: Path, kind: str
 ) -> None:
     with running(
-        given("--programs") / "watch_plant",
+        programs / "watch_plant",
         library=library,
         HAKMEM_SCAVENGER="off",
     ) as plant:
@@ -125,11 +122,19 @@ def test_what_could_be_less_becomes_so(
     assert after[kind] <= before.could_be(kind) + 2**17
 
 
-def test_at_work(command: Command, given: Callable[[str], Path], library: Path) -> None:
+def test_at_work(command: Command, programs: Path, library: Path) -> None:
     """Looks at a program whose threads allocate, hand over and fork. On a machine that does much
     else most looks may take so long that the heap is another one at their end."""
     with subprocess.Popen(
-        [given("--stress"), "--threads", "16", "--forks", "100000000", "--timeout", "300"],
+        [
+            programs.parent / "stress/stress_fork",
+            "--threads",
+            "16",
+            "--forks",
+            "100000000",
+            "--timeout",
+            "300",
+        ],
         env=os.environ | {"LD_PRELOAD": str(library)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -264,12 +269,10 @@ def test_where_only_parents_may(
     assert what in rights.reason(own)
 
 
-def test_one_that_ends_meanwhile(
-    command: Command, given: Callable[[str], Path], library: Path
-) -> None:
+def test_one_that_ends_meanwhile(command: Command, programs: Path, library: Path) -> None:
     """Killed at some moment of a look: the sheet is whole, or one line says that it ended."""
     for wait in range(12):
-        with running(given("--programs") / "watch_plant", library=library) as process:
+        with running(programs / "watch_plant", library=library) as process:
             process.ask("live")
             with subprocess.Popen(
                 ["/bin/sh", command.path, "sheet", "--json", str(process.pid)],
@@ -288,10 +291,8 @@ def test_one_that_ends_meanwhile(
 
 
 @pytest.mark.parametrize("seed", points(range(16), lambda seed: seed < 6))
-def test_one_that_means_to_mislead(
-    command: Command, given: Callable[[str], Path], seed: int
-) -> None:
-    with running(given("--programs") / "watch_hostile", str(seed)) as process:
+def test_one_that_means_to_mislead(command: Command, programs: Path, seed: int) -> None:
+    with running(programs / "watch_hostile", str(seed)) as process:
         done = command("sheet", process.pid)
         if done.returncode == 0:
             assert re.search("hakmem 9.9.9", done.stdout)

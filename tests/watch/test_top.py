@@ -14,7 +14,7 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -35,8 +35,8 @@ def test_figures_of_one(command: Command, plant: Process) -> None:
     assert row["freed_per_second"] is None
 
 
-def test_all_of_them(command: Command, given: Callable[[str], Path], library: Path) -> None:
-    program = given("--programs") / "watch_plant"
+def test_all_of_them(command: Command, programs: Path, library: Path) -> None:
+    program = programs / "watch_plant"
     with running(program, library=library) as one, running(program, library=library) as other:
         rows = json.loads(command("top", "--json").stdout)
         assert {one.pid, other.pid} <= {row["pid"] for row in rows}
@@ -222,8 +222,8 @@ def test_keys_give_orders(command: Command, library: Path) -> None:
         screen.shows(f"compact=off|{late}")
 
 
-def test_they_come_and_go(command: Command, given: Callable[[str], Path], library: Path) -> None:
-    program = given("--programs") / "watch_plant"
+def test_they_come_and_go(command: Command, programs: Path, library: Path) -> None:
+    program = programs / "watch_plant"
     with on_screen(command, columns=100, lines=40) as (screen, _):
         screen.shows("processes on hakmem: ")
         for _ in range(3):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +48,10 @@ def test_planted(command: Command, plant: Process, kind: str, name: str) -> None
     assert len(text) <= 12
 
 
-def test_rounding(command: Command, given: Callable[[str], Path], library: Path) -> None:
+def test_rounding(command: Command, programs: Path, library: Path) -> None:
     """Which samples of a heap profile know."""
     many = {"HAKMEM_PROFILE_RATE": "16K", "HAKMEM_PROFILE_SAMPLES": "1000000"}
-    with running(
-        given("--programs") / "watch_plant", library=library, HAKMEM_PROFILE="on", **many
-    ) as plant:
+    with running(programs / "watch_plant", library=library, HAKMEM_PROFILE="on", **many) as plant:
         planted = plant.ask("rounding")
         first = why(command, plant.pid)["reasons"][0]
     assert first["name"] == "rounding"
@@ -69,9 +66,9 @@ def test_swap(command: Command, plant: Process) -> None:
     assert said["reasons"][0]["name"] == "swap"
 
 
-def test_tries(command: Command, given: Callable[[str], Path], library: Path) -> None:
+def test_tries(command: Command, programs: Path, library: Path) -> None:
     """The sleeping threads let hakmem's own return memory, which the program kept."""
-    with running(given("--programs") / "watch_plant", library=library) as plant:
+    with running(programs / "watch_plant", library=library) as plant:
         plant.ask("caches")
         plant.ask("kept")
         said = why(command, plant.pid, "--try")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import inside
+from tests.ran import clean_environment, ran
 
 SECONDS = 120
 # Of what is planted, so much may be missing or too much; of what is resident, not accounted for.
@@ -57,13 +57,7 @@ class Command:
     ) -> subprocess.CompletedProcess[str]:
         if not by:
             return inside.run(self.path, *map(str, words), seconds=SECONDS)
-        return subprocess.run(
-            [*by, "/bin/sh", str(self.path), *map(str, words)],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=SECONDS,
-        )
+        return ran(*by, "/bin/sh", str(self.path), *map(str, words))
 
     def sheet(self, pid: int) -> Sheet:
         done = self("sheet", "--json", pid)
@@ -89,7 +83,7 @@ class Process:
 @contextmanager
 def running(*words: str | Path, library: Path | None = None, **variables: str) -> Iterator[Process]:
     """One that has said "ready"."""
-    environment = {n: v for n, v in os.environ.items() if not n.startswith(("LD_", "HAKMEM_"))}
+    environment = clean_environment()
     if library is not None:
         environment["LD_PRELOAD"] = str(library)
     process = subprocess.Popen(

@@ -5,12 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static void free_wrongly(void *p)
-{
-    say_before();
-    do_free(p);
-    say_after();
-}
+static void free_wrongly(void *p) { WRONGLY(do_free(p)); }
 
 /* ---- twice ---- */
 
@@ -174,9 +169,7 @@ static const char *realloc_after_free_20(void)
     do_free(p);
     for (size_t i = 0; i < 20; i++)
         do_free(others[i]);
-    say_before();
-    void *q = do_realloc(p, 3 * bytes);
-    say_after();
+    WRONGLY(void *q = do_realloc(p, 3 * bytes));
     finish(q);
     return q == NULL ? "null" : "unnoticed";
 }
@@ -185,9 +178,7 @@ static const char *realloc_after_free(void)
 {
     char *p = get_among();
     do_free(p);
-    say_before();
-    void *q = do_realloc(p, number == 0 ? 3 * bytes : bytes);
-    say_after();
+    WRONGLY(void *q = do_realloc(p, number == 0 ? 3 * bytes : bytes));
     finish(q);
     return q == NULL ? "null" : "unnoticed";
 }
@@ -209,9 +200,7 @@ static const char *inside(void)
 static const char *realloc_inside(void)
 {
     char *p = get_among();
-    say_before();
-    void *q = do_realloc(p + number, 3 * bytes);
-    say_after();
+    WRONGLY(void *q = do_realloc(p + number, 3 * bytes));
     finish(q);
     return q == NULL ? "null" : "unnoticed";
 }
@@ -245,9 +234,7 @@ static const char *of_another_function(void)
     char *below = made(function), *p = made(function), *above = made(function);
     if (number < MIDDLE)
         put(p);
-    say_before();
-    put(number < MIDDLE ? p : p + bytes / 2 / 16 * 16);
-    say_after();
+    WRONGLY(put(number < MIDDLE ? p : p + bytes / 2 / 16 * 16));
     put(below);
     put(above);
     return take_many(NULL, NULL);
@@ -270,9 +257,7 @@ static const char *first_call(void)
 
 static const char *first_realloc(void)
 {
-    say_before();
-    void *p = do_realloc((void *)number, 16);
-    say_after();
+    WRONGLY(void *p = do_realloc((void *)number, 16));
     return p == NULL ? "null" : "unnoticed";
 }
 
@@ -309,9 +294,7 @@ static const char *forged(void)
     words[-1] = 0x31;
     words[5] = 0x31;
     do_free(get(OWN));
-    say_before();
-    do_free(words);
-    say_after();
+    WRONGLY(do_free(words));
     return take_many(NULL, (char *)words);
 }
 

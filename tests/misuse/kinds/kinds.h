@@ -40,6 +40,11 @@ extern unsigned churn;  /* blocks that are allocated and freed at the end */
 void say(const char *line);
 void say_before(void);
 void say_after(void);
+/* The wrong act. It may declare what it returns. */
+#define WRONGLY(...) \
+    say_before();    \
+    __VA_ARGS__;     \
+    say_after()
 
 /* malloc, with this content; ends the process if there is no memory. */
 char *get(int content);

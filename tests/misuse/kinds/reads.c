@@ -5,9 +5,7 @@
 
 static const char *read_there(const char *from, size_t count)
 {
-    say_before();
-    const char *found = look_at(from, count);
-    say_after();
+    WRONGLY(const char *found = look_at(from, count));
     return found;
 }
 
@@ -77,9 +75,7 @@ static const char *string_without_end(void)
     char *p = get_among();
     size_t usable = do_usable_size(p);
     memset(p, OWN, usable);
-    say_before();
-    size_t found = length(p);
-    say_after();
+    WRONGLY(size_t found = length(p));
     finish(p);
     return found == usable ? "zeros" : "other";
 }

@@ -10,18 +10,14 @@ static const char *overflow(void)
 {
     char *p = get_below();
     size_t usable = do_usable_size(p);
-    say_before();
-    change(p + usable, (size_t)number);
-    say_after();
+    WRONGLY(change(p + usable, (size_t)number));
     return finish(p);
 }
 
 static const char *underflow(void)
 {
     char *p = get_above();
-    say_before();
-    change(p - number, (size_t)number);
-    say_after();
+    WRONGLY(change(p - number, (size_t)number));
     return finish(p);
 }
 
@@ -31,9 +27,7 @@ static const char *overflow_slack(void)
     char *p = get_below();
     if (do_usable_size(p) == bytes)
         return "absent";
-    say_before();
-    change(p + bytes, 1);
-    say_after();
+    WRONGLY(change(p + bytes, 1));
     return finish(p);
 }
 
@@ -41,9 +35,7 @@ static const char *overflow_aligned(void)
 {
     char *p = do_aligned_alloc(1 << 16, 1 << 18);
     size_t usable = do_usable_size(p);
-    say_before();
-    change(p + usable, (size_t)number);
-    say_after();
+    WRONGLY(change(p + usable, (size_t)number));
     return finish(p);
 }
 
@@ -54,18 +46,14 @@ static const char *overflow_shrunk(void)
     size_t usable = do_usable_size(p);
     if (usable >= bytes)
         return "absent";
-    say_before();
-    change(p + usable, (size_t)number);
-    say_after();
+    WRONGLY(change(p + usable, (size_t)number));
     return finish(p);
 }
 
 static const char *write_of_no_bytes(void)
 {
     char *p = do_malloc(0);
-    say_before();
-    change(p, 1);
-    say_after();
+    WRONGLY(change(p, 1));
     return finish(p);
 }
 
@@ -100,9 +88,7 @@ static const char *write_after_free(void)
 {
     char *p = get_among();
     do_free(p);
-    say_before();
-    change(p + (number < 0 ? bytes / 2 : (size_t)number), 8);
-    say_after();
+    WRONGLY(change(p + (number < 0 ? bytes / 2 : (size_t)number), 8));
     return finish(NULL);
 }
 
@@ -112,9 +98,7 @@ static const char *write_after_reuse(void)
     char *p = get_among();
     do_free(p);
     char *q = get(OTHERS);
-    say_before();
-    change(p + bytes / 2, 8);
-    say_after();
+    WRONGLY(change(p + bytes / 2, 8));
     bool hit = q == p;
     const char *found = finish(q);
     return hit ? "damaged" : found;
@@ -126,9 +110,7 @@ static const char *write_after_realloc(void)
     char *q = do_realloc(p, 3 * bytes);
     if (q == p)
         return "absent";
-    say_before();
-    change(p + bytes / 2, 8);
-    say_after();
+    WRONGLY(change(p + bytes / 2, 8));
     return finish(q);
 }
 
@@ -136,9 +118,7 @@ static const char *write_after_realloc_to_nothing(void)
 {
     char *p = get_among();
     void *q = do_realloc(p, 0);
-    say_before();
-    change(p, 8);
-    say_after();
+    WRONGLY(change(p, 8));
     return finish(q);
 }
 
@@ -170,9 +150,7 @@ static const char *twice_after_write(void)
     if (number == 1)
         do_free(q);
     change(p, 32);
-    say_before();
-    do_free(p);
-    say_after();
+    WRONGLY(do_free(p));
     return take_many(NULL, NULL);
 }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import inside
-from tests.counts.work import clean_environment
+from tests.ran import clean_environment
 
 LONG = 1200  # seconds
 
