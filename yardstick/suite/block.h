@@ -23,10 +23,16 @@
 enum { SMALLEST_BLOCK = 8 }; /* a stamp must fit */
 enum { PAGE_STEP = 4096 };
 
-static inline uint32_t block_mix(const void *block)
+/* Of malloc, or the end of the run. */
+static ALWAYS_INLINE void *block_get(size_t size)
 {
-    return (uint32_t)((uintptr_t)block >> 4) * 0x9e3779b1u;
+    void *block = malloc(size);
+    if (__builtin_expect(block == NULL, 0))
+        give_up(EXIT_NO_MEMORY, "malloc(%zu) found no memory", size);
+    return block;
 }
+
+static inline uint32_t block_mix(uintptr_t at) { return (uint32_t)(at >> 4) * 0x9e3779b1u; }
 
 static ALWAYS_INLINE void block_touch(unsigned char *block, size_t size, enum touch touch)
 {
@@ -41,32 +47,47 @@ static ALWAYS_INLINE void block_touch(unsigned char *block, size_t size, enum to
 
 static inline void block_stamp(void *block, size_t size, enum touch touch)
 {
-    uint32_t head = (uint32_t)size ^ block_mix(block);
+    uint32_t head = (uint32_t)size ^ block_mix((uintptr_t)block);
     block_touch(block, size, touch);
     memcpy(block, &head, sizeof head);
 }
 
-static inline void block_verify(const void *block, const struct params *p)
+/* As asked for, of a block that was there when it was stamped. */
+static inline size_t block_size(const void *block, uintptr_t stamped_at)
 {
     uint32_t head;
     memcpy(&head, block, sizeof head);
-    size_t size = head ^ block_mix(block);
+    return head ^ block_mix(stamped_at);
+}
+
+/* Likewise; it is one that the row has asked for. */
+static inline size_t head_verify(const void *block, uintptr_t stamped_at, const struct params *p)
+{
+    const size_t size = block_size(block, stamped_at);
     if (size < p->min || size > p->max)
         give_up(EXIT_CONTENT, "block %p: its first bytes are not those written (%08x)", block,
-                head);
-    if (p->touch != TOUCH_BOTH && p->touch != TOUCH_PAGES)
-        return;
+                (uint32_t)size ^ block_mix(stamped_at));
+    return size;
+}
+
+static inline void tail_verify(const void *block, size_t size)
+{
     unsigned char tail = ((const unsigned char *)block)[size - 1];
     if (tail != (unsigned char)size)
         give_up(EXIT_CONTENT, "block %p of %zu bytes: last byte %02x, written was %02x", block,
                 size, tail, (unsigned char)size);
 }
 
+static inline void block_verify(const void *block, const struct params *p)
+{
+    const size_t size = head_verify(block, (uintptr_t)block, p);
+    if (p->touch == TOUCH_BOTH || p->touch == TOUCH_PAGES)
+        tail_verify(block, size);
+}
+
 static ALWAYS_INLINE void *block_make(size_t size, enum touch touch, bool check)
 {
-    unsigned char *block = malloc(size);
-    if (__builtin_expect(block == NULL, 0))
-        give_up(EXIT_NO_MEMORY, "malloc(%zu) found no memory", size);
+    unsigned char *block = block_get(size);
     if (check)
         block_stamp(block, size, touch);
     else
@@ -91,5 +112,13 @@ static ALWAYS_INLINE size_t size_draw(uint64_t bits, uint64_t min, uint64_t span
 }
 
 static inline uint64_t params_span(const struct params *p) { return p->max - p->min + 1; }
+
+/* A loop is compiled once for every way of writing blocks; it ends with these two as constants. */
+#define SPECIALISE(loop, p, ...)                                         \
+    ((p)->check                  ? loop(__VA_ARGS__, (p)->touch, true)   \
+     : (p)->touch == TOUCH_NONE  ? loop(__VA_ARGS__, TOUCH_NONE, false)  \
+     : (p)->touch == TOUCH_FIRST ? loop(__VA_ARGS__, TOUCH_FIRST, false) \
+     : (p)->touch == TOUCH_BOTH  ? loop(__VA_ARGS__, TOUCH_BOTH, false)  \
+                                 : loop(__VA_ARGS__, TOUCH_PAGES, false))
 
 #endif

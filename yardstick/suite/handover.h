@@ -137,13 +137,7 @@ static ALWAYS_INLINE uint64_t tray_fill_loop(void **tray, const struct params *p
 /* Gives the sum of the sizes. */
 static inline uint64_t tray_fill(void **tray, const struct params *p, struct random *rng)
 {
-    if (p->check)
-        return tray_fill_loop(tray, p, rng, p->touch, true);
-    if (p->touch == TOUCH_NONE)
-        return tray_fill_loop(tray, p, rng, TOUCH_NONE, false);
-    if (p->touch == TOUCH_FIRST)
-        return tray_fill_loop(tray, p, rng, TOUCH_FIRST, false);
-    return tray_fill_loop(tray, p, rng, TOUCH_BOTH, false);
+    return SPECIALISE(tray_fill_loop, p, tray, p, rng);
 }
 
 /* `turn` is the order within the tray, or null for the order the blocks came in. */

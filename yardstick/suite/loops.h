@@ -3,8 +3,6 @@
  *
  *   mixed_turns      a random slot: free what is in it, or else fill it
  *   replace_turns    a random slot: free what is in it, and fill it anew
- *
- * Each is compiled once for every way of writing the block.
  */
 #ifndef SUITE_LOOPS_H
 #define SUITE_LOOPS_H
@@ -55,23 +53,16 @@ static ALWAYS_INLINE uint64_t replace_loop(void **slot, const struct params *p, 
     return sum;
 }
 
-#define SPECIALISE(loop, slot, p, turns, rng)                                    \
-    ((p)->check                  ? loop(slot, p, turns, rng, (p)->touch, true)   \
-     : (p)->touch == TOUCH_NONE  ? loop(slot, p, turns, rng, TOUCH_NONE, false)  \
-     : (p)->touch == TOUCH_FIRST ? loop(slot, p, turns, rng, TOUCH_FIRST, false) \
-     : (p)->touch == TOUCH_BOTH  ? loop(slot, p, turns, rng, TOUCH_BOTH, false)  \
-                                 : loop(slot, p, turns, rng, TOUCH_PAGES, false))
-
 static inline uint64_t mixed_turns(void **slot, const struct params *p, uint64_t turns,
                                    struct random *rng)
 {
-    return SPECIALISE(mixed_loop, slot, p, turns, rng);
+    return SPECIALISE(mixed_loop, p, slot, p, turns, rng);
 }
 
 static inline uint64_t replace_turns(void **slot, const struct params *p, uint64_t turns,
                                      struct random *rng)
 {
-    return SPECIALISE(replace_loop, slot, p, turns, rng);
+    return SPECIALISE(replace_loop, p, slot, p, turns, rng);
 }
 
 /* Fills every slot, and gives the sum of the sizes. */

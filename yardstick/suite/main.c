@@ -59,6 +59,33 @@ static uint64_t number_read(const char *text, const char *what)
     return value;
 }
 
+/* The parameters that an option of the same name replaces. */
+static const struct {
+    const char *name;
+    size_t at;
+    bool is_unsigned; /* else of 64 bits */
+} numbers[] = {
+    {"iterations", offsetof(struct params, iterations), false},
+    {"seed", offsetof(struct params, seed), false},
+    {"slots", offsetof(struct params, slots), false},
+    {"min", offsetof(struct params, min), false},
+    {"max", offsetof(struct params, max), false},
+    {"batch", offsetof(struct params, batch), false},
+    {"wait", offsetof(struct params, wait), false},
+    {"threads", offsetof(struct params, threads), true},
+    {"makers", offsetof(struct params, makers), true},
+};
+
+static void number_take(struct params *p, size_t which, const char *text)
+{
+    const uint64_t value = number_read(text, numbers[which].name);
+    void *member = (char *)p + numbers[which].at;
+    if (numbers[which].is_unsigned)
+        *(unsigned *)member = (unsigned)value;
+    else
+        *(uint64_t *)member = value;
+}
+
 static double factor_read(const char *text)
 {
     char *end;
@@ -202,44 +229,16 @@ static void row_run(const struct row *row, const char *group, const struct param
 
 int main(int argc, char **argv)
 {
-    enum {
-        ITERATIONS = 256,
-        SCALE,
-        SEED,
-        SLOTS,
-        MIN,
-        MAX,
-        BATCH,
-        THREADS,
-        MAKERS,
-        TOUCH,
-        CHECK,
-        PIN,
-        WAIT,
-        IDLES
-    };
-    enum { LIST = 512, LIST_JSON, ALLOCATOR, HELP };
-    static const struct option options[] = {
-        {"iterations", required_argument, NULL, ITERATIONS},
-        {"scale", required_argument, NULL, SCALE},
-        {"seed", required_argument, NULL, SEED},
-        {"slots", required_argument, NULL, SLOTS},
-        {"min", required_argument, NULL, MIN},
-        {"max", required_argument, NULL, MAX},
-        {"batch", required_argument, NULL, BATCH},
-        {"threads", required_argument, NULL, THREADS},
-        {"makers", required_argument, NULL, MAKERS},
-        {"touch", required_argument, NULL, TOUCH},
-        {"check", required_argument, NULL, CHECK},
-        {"pin", required_argument, NULL, PIN},
-        {"wait", required_argument, NULL, WAIT},
-        {"idles", required_argument, NULL, IDLES},
-        {"list", no_argument, NULL, LIST},
-        {"list-json", no_argument, NULL, LIST_JSON},
-        {"allocator", no_argument, NULL, ALLOCATOR},
-        {"help", no_argument, NULL, HELP},
-        {0},
-    };
+    /* Those that replace a number come first, as in `numbers`. */
+    enum { SCALE = COUNT(numbers), TOUCH, CHECK, PIN, IDLES, LIST, LIST_JSON, ALLOCATOR, HELP };
+    static const char *const others[] = {"scale", "touch", "check", "pin", "idles"};
+    static const char *const words[] = {"list", "list-json", "allocator", "help"};
+    struct option options[HELP + 2] = {{0}};
+    for (int i = 0; i <= HELP; i++)
+        options[i] = (struct option){i < SCALE  ? numbers[i].name
+                                     : i < LIST ? others[i - SCALE]
+                                                : words[i - LIST],
+                                     i < LIST ? required_argument : no_argument, NULL, i};
     /* Options may stand before the row's name: the first pass finds the name,
      * the second, over the same arguments, overrides that row's parameters. */
     struct found found_row = {0};
@@ -249,33 +248,9 @@ int main(int argc, char **argv)
         optind = 0;
         while ((found = getopt_long(argc, argv, "", options, NULL)) != -1) {
             switch (found) {
-            case ITERATIONS:
-                p.iterations = number_read(optarg, "iterations");
-                break;
             case SCALE:
                 p.iterations = (uint64_t)((double)p.iterations * factor_read(optarg));
                 p.wait = (uint64_t)((double)p.wait * factor_read(optarg));
-                break;
-            case SEED:
-                p.seed = number_read(optarg, "seed");
-                break;
-            case SLOTS:
-                p.slots = number_read(optarg, "slots");
-                break;
-            case MIN:
-                p.min = number_read(optarg, "min");
-                break;
-            case MAX:
-                p.max = number_read(optarg, "max");
-                break;
-            case BATCH:
-                p.batch = number_read(optarg, "batch");
-                break;
-            case THREADS:
-                p.threads = (unsigned)number_read(optarg, "threads");
-                break;
-            case MAKERS:
-                p.makers = (unsigned)number_read(optarg, "makers");
                 break;
             case TOUCH:
                 p.touch = touch_read(optarg);
@@ -285,9 +260,6 @@ int main(int argc, char **argv)
                 break;
             case PIN:
                 p.unpin = number_read(optarg, "pin") == 0;
-                break;
-            case WAIT:
-                p.wait = number_read(optarg, "wait");
                 break;
             case IDLES:
                 idle_tell(optarg);
@@ -305,8 +277,11 @@ int main(int argc, char **argv)
                 print_usage(stdout);
                 return 0;
             default:
-                print_usage(stderr);
-                return EXIT_USAGE;
+                if (found >= SCALE) {
+                    print_usage(stderr);
+                    return EXIT_USAGE;
+                }
+                number_take(&p, (size_t)found, optarg);
             }
         }
         if (optind + 1 != argc) {

@@ -14,24 +14,16 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
-static struct timespec wall_start, cpu_start;
+static uint64_t wall_start, cpu_start;
 static struct rusage usage_start;
-
-static double seconds_since(const struct timespec *from, clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)(now.tv_sec - from->tv_sec) + 1e-9 * (double)(now.tv_nsec - from->tv_nsec);
-}
 
 void clock_start(void)
 {
     getrusage(RUSAGE_SELF, &usage_start);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu_start);
-    clock_gettime(CLOCK_MONOTONIC, &wall_start);
+    cpu_start = clock_of(CLOCK_PROCESS_CPUTIME_ID);
+    wall_start = clock_now();
 }
 
 static const char *idle_file;
@@ -52,8 +44,8 @@ void idle_begins(void)
 void clock_stop(struct outcome *out)
 {
     struct rusage usage;
-    out->seconds = seconds_since(&wall_start, CLOCK_MONOTONIC);
-    out->cpu_seconds = seconds_since(&cpu_start, CLOCK_PROCESS_CPUTIME_ID);
+    out->seconds = 1e-9 * (double)(clock_now() - wall_start);
+    out->cpu_seconds = 1e-9 * (double)(clock_of(CLOCK_PROCESS_CPUTIME_ID) - cpu_start);
     getrusage(RUSAGE_SELF, &usage);
     out->minor_faults = usage.ru_minflt - usage_start.ru_minflt;
     out->voluntary_switches = usage.ru_nvcsw - usage_start.ru_nvcsw;

@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdnoreturn.h>
+#include <time.h>
 
 /* Which bytes of a new block are written; with TOUCH_PAGES one in every 4096, and the last. */
 enum touch { TOUCH_NONE, TOUCH_FIRST, TOUCH_BOTH, TOUCH_PAGES };
@@ -116,9 +117,8 @@ void work_chase(const struct params *p, struct outcome *out);
 void work_own(const struct params *p, struct outcome *out);
 void work_exchange(const struct params *p, struct outcome *out);
 void work_larson(const struct params *p, struct outcome *out);
-/* seed/work_queue.c */
-void work_queue(const struct params *p, struct outcome *out);
 /* threads/work_streams.c */
+void work_queue(const struct params *p, struct outcome *out);
 void work_stream(const struct params *p, struct outcome *out);
 /* threads/work_rounds.c */
 void work_ring(const struct params *p, struct outcome *out);
@@ -142,6 +142,16 @@ void work_churn(const struct params *p, struct outcome *out);
  */
 void clock_start(void);
 void clock_stop(struct outcome *out);
+
+/* Nanoseconds. */
+static inline uint64_t clock_of(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t clock_now(void) { return clock_of(CLOCK_MONOTONIC); }
 
 /* A row that waits calls idle_begins before it does; the first call makes the file that idle_tell
  * named (--idles), if one was: from then on other rows may run without disturbing this one. */
@@ -209,6 +219,10 @@ unsigned processors_allowed(void);
 /* Binds a new thread, by its attributes, to one of the processors that the
  * process may use, the `index`th in turn; does nothing when p->unpin is set. */
 void worker_pin(const struct params *p, unsigned index, pthread_attr_t *attributes);
+
+/* A thread so bound; with a stack of so many bytes, or, with 0, the usual one. */
+pthread_t worker_start(const struct params *p, unsigned index, size_t stack, void *(*main)(void *),
+                       void *argument);
 
 /* The same for the thread that calls, and what it forks. */
 void caller_pin(const struct params *p, unsigned index);

@@ -71,6 +71,21 @@ void caller_pin(const struct params *p, unsigned index)
         sched_setaffinity(0, sizeof one, &one);
 }
 
+pthread_t worker_start(const struct params *p, unsigned index, size_t stack, void *(*main)(void *),
+                       void *argument)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (stack > 0)
+        pthread_attr_setstacksize(&attributes, stack);
+    worker_pin(p, index, &attributes);
+    if (pthread_create(&thread, &attributes, main, argument) != 0)
+        give_up(EXIT_SYSTEM, "thread %u of %u could not be made", index + 1, p->threads);
+    pthread_attr_destroy(&attributes);
+    return thread;
+}
+
 void workers_run(const struct params *p, const struct worker_calls *calls, void *shared,
                  struct outcome *out)
 {
@@ -82,12 +97,7 @@ void workers_run(const struct params *p, const struct worker_calls *calls, void 
     for (unsigned i = 0; i < p->threads; i++) {
         member[i].worker = (struct worker){.params = p, .shared = shared, .index = i};
         member[i].team = &team;
-        pthread_attr_t attributes;
-        pthread_attr_init(&attributes);
-        worker_pin(p, i, &attributes);
-        if (pthread_create(&member[i].thread, &attributes, member_main, &member[i]) != 0)
-            give_up(EXIT_SYSTEM, "thread %u of %u could not be made", i + 1, p->threads);
-        pthread_attr_destroy(&attributes);
+        member[i].thread = worker_start(p, i, 0, member_main, &member[i]);
     }
     pthread_barrier_wait(&team.ready);
     clock_start();

@@ -57,13 +57,7 @@ struct crew *crew_start(const struct params *p, void *shared)
     pthread_barrier_init(&c->done, NULL, c->threads + 1);
     for (unsigned i = 0; i < c->threads; i++) {
         c->hand[i] = (struct hand){.crew = c, .index = i};
-        pthread_attr_t attributes;
-        pthread_attr_init(&attributes);
-        pthread_attr_setstacksize(&attributes, CREW_STACK);
-        worker_pin(p, i, &attributes);
-        if (pthread_create(&c->hand[i].thread, &attributes, hand_main, &c->hand[i]) != 0)
-            give_up(EXIT_SYSTEM, "thread %u of %u could not be made", i + 1, c->threads);
-        pthread_attr_destroy(&attributes);
+        c->hand[i].thread = worker_start(p, i, CREW_STACK, hand_main, &c->hand[i]);
     }
     pthread_barrier_wait(&c->done);
     return c;

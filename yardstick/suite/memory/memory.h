@@ -65,7 +65,6 @@ uint64_t usage_rest(const struct usage *u);
 /* "peak-ratio" and "average-ratio". */
 void usage_report(const struct usage *u, struct outcome *out);
 
-uint64_t now_ms(void);
 void sleep_ms(uint64_t ms);
 
 /* Own memory whose pages are there from now on. */
@@ -85,27 +84,11 @@ void crew_end(struct crew *c);
 
 /* ---- blocks that are as resident as if written whole */
 
-enum { WRITTEN_EVERY = 4096 };
-
 /* Stamped, and a byte of each of its pages written. */
-static inline void *filled_make(size_t size)
-{
-    unsigned char *block = malloc(size);
-    if (__builtin_expect(block == NULL, 0))
-        give_up(EXIT_NO_MEMORY, "malloc(%zu) found no memory", size);
-    for (size_t at = WRITTEN_EVERY; at < size; at += WRITTEN_EVERY)
-        block[at] = (unsigned char)size;
-    block_stamp(block, size, TOUCH_BOTH);
-    return block;
-}
+static inline void *filled_make(size_t size) { return block_make(size, TOUCH_PAGES, true); }
 
 /* Of a stamped block, as asked for. */
-static inline size_t filled_size(const void *block)
-{
-    uint32_t head;
-    memcpy(&head, block, sizeof head);
-    return head ^ block_mix(block);
-}
+static inline size_t filled_size(const void *block) { return block_size(block, (uintptr_t)block); }
 
 /* Verifies in any case: rows about memory must not lose what they keep. Gives the size. */
 static inline size_t filled_drop(void *block, const struct params *p)

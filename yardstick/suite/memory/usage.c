@@ -2,7 +2,6 @@
 #include "memory.h"
 
 #include <errno.h>
-#include <time.h>
 
 void usage_start(struct usage *u)
 {
@@ -35,13 +34,6 @@ void usage_report(const struct usage *u, struct outcome *out)
     outcome_add(out, "average-ratio", "ratio", u->resident_sum / u->live_sum);
 }
 
-uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 void sleep_ms(uint64_t ms)
 {
     if (ms > 0)
@@ -54,7 +46,7 @@ void sleep_ms(uint64_t ms)
 void *own_touched(size_t bytes)
 {
     unsigned char *memory = own_memory(bytes);
-    for (size_t at = 0; at < bytes; at += WRITTEN_EVERY) {
+    for (size_t at = 0; at < bytes; at += PAGE_STEP) {
         memory[at] = 0;
         KEEP(memory);
     }

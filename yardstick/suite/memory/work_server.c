@@ -55,10 +55,8 @@ struct server {
 
 static struct item *item_make(struct station *s, size_t size, uint64_t tick)
 {
-    struct item *item = malloc(size);
-    if (__builtin_expect(item == NULL, 0))
-        give_up(EXIT_NO_MEMORY, "malloc(%zu) found no memory", size);
-    for (size_t at = WRITTEN_EVERY; at < size; at += WRITTEN_EVERY)
+    struct item *item = block_get(size);
+    for (size_t at = PAGE_STEP; at < size; at += PAGE_STEP)
         ((unsigned char *)item)[at] = (unsigned char)size;
     if (size > sizeof *item)
         ((unsigned char *)item)[size - 1] = (unsigned char)size;

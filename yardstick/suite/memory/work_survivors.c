@@ -57,7 +57,7 @@ static void idle(const struct params *p, uint64_t ms, struct random *rng)
         sleep_ms(ms);
         return;
     }
-    for (const uint64_t end = now_ms() + ms; now_ms() < end;) {
+    for (const uint64_t end = clock_now() + ms * 1000000; clock_now() < end;) {
         sleep_ms(10);
         for (uint64_t i = 0; i < p->batch; i++) {
             size_t size = size_draw(random_next(rng), p->min, params_span(p));

@@ -36,11 +36,8 @@ static void *taken(struct scene *s, size_t size)
 
 static void *node_make(struct scene *s, size_t size)
 {
-    void *node = malloc(size);
-    if (node == NULL)
-        give_up(EXIT_NO_MEMORY, "malloc(%zu) found no memory", size);
     s->checksum = s->checksum * 31 + size;
-    return node;
+    return block_get(size);
 }
 
 static size_t churn_size(uint64_t bits)

@@ -3,15 +3,6 @@
 #include "block.h"
 #include "work.h"
 
-#include <time.h>
-
-static double nanoseconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
-}
-
 static ALWAYS_INLINE void round_run(void **slot, const struct params *p, bool check)
 {
     for (uint64_t i = 0; i < p->slots; i++)
@@ -28,19 +19,19 @@ void work_fill_free(const struct params *p, struct outcome *out)
     KEEP(slot);
 
     clock_start();
-    const double begin = nanoseconds_now();
-    double first = 0;
+    const uint64_t begin = clock_now();
+    uint64_t first = 0;
     for (uint64_t i = 0; i < p->iterations; i++) {
         if (p->check)
             round_run(slot, p, true);
         else
             round_run(slot, p, false);
         if (i == 0)
-            first = nanoseconds_now() - begin;
+            first = clock_now() - begin;
     }
     clock_stop(out);
 
-    outcome_add(out, "first-round", "ns", first / (2 * (double)p->slots));
+    outcome_add(out, "first-round", "ns", (double)first / (2 * (double)p->slots));
     out->operations = 2 * p->iterations * p->slots;
     out->checksum = p->iterations * p->slots * p->min;
     own_release(slot, p->slots * sizeof *slot);

@@ -2,13 +2,11 @@
  * Threads and children that begin and end: one after the other, each waited
  * for, so that an operation is a whole life.
  */
-#include "block.h"
-#include "random.h"
+#include "loops.h"
 #include "work.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- threads */
@@ -20,22 +18,31 @@ struct life {
     double first; /* nanoseconds of the first malloc */
 };
 
-/* Before the clock starts: to hold a processor's number attributes ask malloc for memory. On the
- * caller's own processor, as what is waited for needs no other: to wake one takes longer than most
- * lives, and now and then it isn't needed. */
-static void lives_prepare(const struct params *p, pthread_attr_t *attributes)
-{
-    caller_pin(p, 0);
-    pthread_attr_init(attributes);
-    worker_pin(p, 0, attributes);
-}
+typedef void *life_main(void *life);
 
-static void life_run(const pthread_attr_t *attributes, void *(*main)(void *), struct life *life)
+/* One after the other, on the caller's own processor, as what is waited for needs no other: to wake
+ * one takes longer than most lives, and now and then it isn't needed. `first` has room for that of
+ * each, or is null. */
+static void lives_run(life_main *main, struct life *life, double *first, struct outcome *out)
 {
-    pthread_t thread;
-    if (pthread_create(&thread, attributes, main, life) != 0)
-        give_up(EXIT_SYSTEM, "a thread could not be made");
-    pthread_join(thread, NULL);
+    const struct params *p = life->params;
+    /* Before the clock starts: to hold a processor's number attributes ask malloc for memory. */
+    pthread_attr_t attributes;
+    caller_pin(p, 0);
+    pthread_attr_init(&attributes);
+    worker_pin(p, 0, &attributes);
+    clock_start();
+    for (uint64_t i = 0; i < p->iterations; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, &attributes, main, life) != 0)
+            give_up(EXIT_SYSTEM, "a thread could not be made");
+        pthread_join(thread, NULL);
+        if (first != NULL)
+            first[i] = life->first;
+    }
+    clock_stop(out);
+    pthread_attr_destroy(&attributes);
+    out->operations = p->iterations;
 }
 
 static void *idle_main(void *argument)
@@ -47,14 +54,7 @@ static void *idle_main(void *argument)
 void work_thread_idle(const struct params *p, struct outcome *out)
 {
     struct life life = {.params = p};
-    pthread_attr_t attributes;
-    lives_prepare(p, &attributes);
-    clock_start();
-    for (uint64_t i = 0; i < p->iterations; i++)
-        life_run(&attributes, idle_main, &life);
-    clock_stop(out);
-    pthread_attr_destroy(&attributes);
-    out->operations = p->iterations;
+    lives_run(idle_main, &life, NULL, out);
     out->checksum = p->iterations;
 }
 
@@ -63,36 +63,17 @@ static void *busy_main(void *argument)
     struct life *life = argument;
     const struct params *p = life->params;
     struct random rng = random_start(p->seed, 0);
-    for (uint64_t i = 0; i < p->slots; i++) {
-        size_t size = size_draw(random_next(&rng), p->min, params_span(p));
-        life->sum += size;
-        life->slot[i] = block_make(size, p->touch, p->check);
-    }
-    for (uint64_t i = 0; i < p->slots; i++)
-        block_drop(life->slot[i], p, p->check);
+    life->sum += slots_fill(life->slot, p, &rng);
+    slots_empty(life->slot, p);
     return NULL;
 }
 
 void work_thread_start(const struct params *p, struct outcome *out)
 {
     struct life life = {.params = p, .slot = own_memory(p->slots * sizeof(void *))};
-    pthread_attr_t attributes;
-    lives_prepare(p, &attributes);
-    clock_start();
-    for (uint64_t i = 0; i < p->iterations; i++)
-        life_run(&attributes, busy_main, &life);
-    clock_stop(out);
-    pthread_attr_destroy(&attributes);
-    out->operations = p->iterations;
+    lives_run(busy_main, &life, NULL, out);
     out->checksum = life.sum;
     own_release(life.slot, p->slots * sizeof(void *));
-}
-
-static double nanoseconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
 }
 
 /* Read twice before: the clock's own code and page are in the cache, and what a reading takes is
@@ -101,13 +82,13 @@ static void *first_main(void *argument)
 {
     struct life *life = argument;
     const struct params *p = life->params;
-    nanoseconds_now();
-    double before = nanoseconds_now();
-    double begin = nanoseconds_now();
+    clock_now();
+    uint64_t before = clock_now();
+    uint64_t begin = clock_now();
     void *block = block_make(p->min, p->touch, p->check);
-    double end = nanoseconds_now();
+    uint64_t end = clock_now();
     block_drop(block, p, p->check);
-    life->first = (end - begin) - (begin - before);
+    life->first = (double)(end - begin) - (double)(begin - before);
     return NULL;
 }
 
@@ -129,18 +110,9 @@ void work_thread_first(const struct params *p, struct outcome *out)
 {
     double *first = own_memory(p->iterations * sizeof *first);
     struct life life = {.params = p};
-    pthread_attr_t attributes;
-    lives_prepare(p, &attributes);
-    clock_start();
-    for (uint64_t i = 0; i < p->iterations; i++) {
-        life_run(&attributes, first_main, &life);
-        first[i] = life.first;
-    }
-    clock_stop(out);
-    pthread_attr_destroy(&attributes);
+    lives_run(first_main, &life, first, out);
     double middle = median(first, p->iterations);
     outcome_add(out, "first-malloc", "ns", middle > 1 ? middle : 1);
-    out->operations = p->iterations;
     out->checksum = p->iterations * p->min;
     own_release(first, p->iterations * sizeof *first);
 }
@@ -168,13 +140,7 @@ void work_fork(const struct params *p, struct outcome *out)
     caller_pin(p, 0);
     void **slot = own_memory(p->slots * sizeof *slot);
     struct random rng = random_start(p->seed, 0);
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < p->slots; i++) {
-        size_t size = size_draw(random_next(&rng), p->min, params_span(p));
-        sum += size;
-        slot[i] = block_make(size, p->touch, p->check);
-    }
-
+    const uint64_t sum = slots_fill(slot, p, &rng);
     const long of_children = faults_of(RUSAGE_CHILDREN);
     clock_start();
     for (uint64_t i = 0; i < p->iterations; i++) {
@@ -193,7 +159,6 @@ void work_fork(const struct params *p, struct outcome *out)
     out->operations = p->iterations;
     out->checksum = sum + p->iterations;
 
-    for (uint64_t i = 0; i < p->slots; i++)
-        block_drop(slot[i], p, p->check);
+    slots_empty(slot, p);
     own_release(slot, p->slots * sizeof *slot);
 }

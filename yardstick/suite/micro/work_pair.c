@@ -12,16 +12,7 @@ static ALWAYS_INLINE void pair_loop(const struct params *p, enum touch touch, bo
 void work_pair_touched(const struct params *p, struct outcome *out)
 {
     clock_start();
-    if (p->check)
-        pair_loop(p, p->touch, true);
-    else if (p->touch == TOUCH_NONE)
-        pair_loop(p, TOUCH_NONE, false);
-    else if (p->touch == TOUCH_FIRST)
-        pair_loop(p, TOUCH_FIRST, false);
-    else if (p->touch == TOUCH_BOTH)
-        pair_loop(p, TOUCH_BOTH, false);
-    else
-        pair_loop(p, TOUCH_PAGES, false);
+    SPECIALISE(pair_loop, p, p);
     clock_stop(out);
     out->operations = 2 * p->iterations;
     out->checksum = p->iterations * p->min;

@@ -40,16 +40,7 @@ void work_batch(const struct params *p, struct outcome *out)
     uint32_t *turn = p->order == ORDER_SHUFFLED ? own_permutation(p->slots, p->seed) : NULL;
 
     clock_start();
-    if (p->check)
-        out->checksum = batch_loop(slot, p, turn, p->touch, true);
-    else if (p->touch == TOUCH_NONE)
-        out->checksum = batch_loop(slot, p, turn, TOUCH_NONE, false);
-    else if (p->touch == TOUCH_FIRST)
-        out->checksum = batch_loop(slot, p, turn, TOUCH_FIRST, false);
-    else if (p->touch == TOUCH_BOTH)
-        out->checksum = batch_loop(slot, p, turn, TOUCH_BOTH, false);
-    else
-        out->checksum = batch_loop(slot, p, turn, TOUCH_PAGES, false);
+    out->checksum = SPECIALISE(batch_loop, p, slot, p, turn);
     clock_stop(out);
 
     out->operations = 2 * p->iterations * p->slots;
@@ -122,9 +113,7 @@ struct node {
 
 static struct node *node_make(uint64_t number, const struct params *p)
 {
-    struct node *node = malloc(p->min);
-    if (node == NULL)
-        give_up(EXIT_NO_MEMORY, "malloc(%zu) found no memory", (size_t)p->min);
+    struct node *node = block_get(p->min);
     node->number = number;
     return node;
 }

@@ -83,14 +83,7 @@ static void *line_main(void *argument)
 
 static void line_start(struct line *line)
 {
-    pthread_t thread;
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    worker_pin(line->params, line->index, &attributes);
-    if (pthread_create(&thread, &attributes, line_main, line) != 0)
-        give_up(EXIT_SYSTEM, "a thread could not start its successor");
-    pthread_attr_destroy(&attributes);
+    pthread_detach(worker_start(line->params, line->index, 0, line_main, line));
 }
 
 void work_larson(const struct params *p, struct outcome *out)

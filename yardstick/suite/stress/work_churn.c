@@ -7,6 +7,7 @@
  * leaves nothing.
  */
 #include "handover.h"
+#include "loops.h"
 
 struct line {
     const struct worker *owner;
@@ -35,11 +36,7 @@ static void *life_main(void *argument)
     struct line *line = argument;
     const struct params *p = line->owner->params;
     line_clear(line, p);
-    for (uint64_t i = 0; i < p->slots; i++) {
-        size_t size = size_draw(random_next(&line->rng), p->min, params_span(p));
-        line->sum += size;
-        line->slot[i] = block_make(size, p->touch, p->check);
-    }
+    line->sum += slots_fill(line->slot, p, &line->rng);
     for (uint64_t i = 0; i < p->slots; i++) {
         const uint64_t place = line->turn[i];
         if (!stays(p, place))

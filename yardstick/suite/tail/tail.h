@@ -13,8 +13,6 @@
 #include "histogram.h"
 #include "random.h"
 
-#include <time.h>
-
 /* `iterations` calls of random mixed over `slots`. */
 void work_tail_mixed(const struct params *p, struct outcome *out);
 /* Nine of ten of `slots` blocks freed at random, then `iterations` calls of random mixed over
@@ -56,15 +54,6 @@ uint64_t timer_away(struct timer *t);
 /* Adds the figures of all threads together. */
 void timers_report(struct timer *timer, const struct params *p, struct outcome *out);
 void timers_release(struct timer *timer, const struct params *p);
-
-static ALWAYS_INLINE uint64_t nanoseconds_of(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
-static ALWAYS_INLINE uint64_t clock_now(void) { return nanoseconds_of(CLOCK_MONOTONIC); }
 
 /* When a call has returned that began at `begin`. */
 static ALWAYS_INLINE void timer_add(struct timer *t, uint64_t begin)

@@ -32,7 +32,7 @@ void timer_read(struct timer *t)
 {
     for (unsigned i = 0; i < BOTH_TRIES; i++) {
         const uint64_t before = clock_now();
-        t->read_processor = nanoseconds_of(CLOCK_THREAD_CPUTIME_ID);
+        t->read_processor = clock_of(CLOCK_THREAD_CPUTIME_ID);
         const uint64_t after = clock_now();
         t->read_clock = before + (after - before) / 2;
         if (after - before < BOTH_NS)

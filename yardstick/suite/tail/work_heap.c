@@ -1,14 +1,15 @@
 /* Tails of one thread: random mixed, and random mixed while what was freed before goes back. */
+#include "loops.h"
 #include "tail.h"
 
-/* A random one of `slots`: free what is in it, or else fill it. Gives the sum of the sizes. */
-static uint64_t mixed_timed(void **slot, uint64_t slots, uint64_t turns, const struct params *p,
-                            struct random *rng, struct timer *timer)
+/* A random slot: free what is in it, or else fill it. Gives the sum of the sizes. */
+static uint64_t mixed_timed(void **slot, const struct params *p, uint64_t turns, struct random *rng,
+                            struct timer *timer)
 {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < turns; i++) {
         const uint64_t bits = random_next(rng);
-        void **s = &slot[random_low(bits, slots)];
+        void **s = &slot[random_low(bits, p->slots)];
         if (*s != NULL) {
             timed_drop(timer, *s, p);
             *s = NULL;
@@ -19,12 +20,6 @@ static uint64_t mixed_timed(void **slot, uint64_t slots, uint64_t turns, const s
         }
     }
     return sum;
-}
-
-static void drop_all(void **slot, uint64_t slots, const struct params *p)
-{
-    for (uint64_t i = 0; i < slots; i++)
-        block_drop(slot[i], p, p->check);
 }
 
 /* ---- mixed */
@@ -39,12 +34,12 @@ void work_tail_mixed(const struct params *p, struct outcome *out)
 
     clock_start();
     timer_read(timer);
-    out->checksum = mixed_timed(slot, p->slots, p->iterations, p, &rng, timer);
+    out->checksum = mixed_timed(slot, p, p->iterations, &rng, timer);
     clock_stop(out);
 
     out->operations = p->iterations;
     timers_report(timer, p, out);
-    drop_all(slot, p->slots, p);
+    slots_empty(slot, p);
     timers_release(timer, p);
     own_release(slot, p->slots * sizeof *slot);
 }
@@ -63,17 +58,6 @@ static void compute(void)
         continue;
 }
 
-static uint64_t heap_make(void **block, const struct params *p, struct random *rng)
-{
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < p->slots; i++) {
-        const size_t size = size_draw(random_next(rng), p->min, params_span(p));
-        sum += size;
-        block[i] = block_make(size, p->touch, p->check);
-    }
-    return sum;
-}
-
 /* Gives how many were freed. */
 static uint64_t most_drop(void **block, const uint32_t *order, const struct params *p,
                           struct timer *timer)
@@ -88,29 +72,31 @@ static uint64_t most_drop(void **block, const uint32_t *order, const struct para
 
 void work_tail_survivors(const struct params *p, struct outcome *out)
 {
+    struct params few = *p; /* of the mixed calls */
+    few.slots = p->batch;
     void **block = own_memory(p->slots * sizeof *block);
-    void **slot = own_memory(p->batch * sizeof *slot);
+    void **slot = own_memory(few.slots * sizeof *slot);
     uint32_t *order = own_permutation(p->slots, p->seed);
     struct timer *timer = timers_make(p);
     struct random rng = random_start(p->seed, 0);
-    out->checksum = heap_make(block, p, &rng);
+    out->checksum = slots_fill(block, p, &rng);
 
     clock_start();
     timer_read(timer);
     out->operations = p->iterations + most_drop(block, order, p, timer);
     for (uint64_t part = 0; part < PARTS; part++) {
         const uint64_t turns = p->iterations * (part + 1) / PARTS - p->iterations * part / PARTS;
-        out->checksum += mixed_timed(slot, p->batch, turns, p, &rng, timer);
+        out->checksum += mixed_timed(slot, &few, turns, &rng, timer);
         compute();
         timer_read(timer); /* being away until now is no call's doing */
     }
     clock_stop(out);
 
     timers_report(timer, p, out);
-    drop_all(slot, p->batch, p);
-    drop_all(block, p->slots, p);
+    slots_empty(slot, &few);
+    slots_empty(block, p);
     timers_release(timer, p);
     own_release(order, p->slots * sizeof *order);
-    own_release(slot, p->batch * sizeof *slot);
+    own_release(slot, few.slots * sizeof *slot);
     own_release(block, p->slots * sizeof *block);
 }

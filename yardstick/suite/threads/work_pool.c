@@ -55,9 +55,7 @@ static void part_drop(struct hand *h, struct request *r, enum part part)
 
 static struct request *request_read(struct hand *h, uint64_t number)
 {
-    struct request *r = malloc(sizeof *r);
-    if (r == NULL)
-        give_up(EXIT_NO_MEMORY, "malloc(%zu) found no memory", sizeof *r);
+    struct request *r = block_get(sizeof *r);
     h->sum += sizeof *r;
     h->calls++;
     r->number = number;

@@ -26,9 +26,7 @@ struct sharing {
 
 static counter *counter_make(const struct params *p)
 {
-    counter *c = malloc(p->min);
-    if (c == NULL)
-        give_up(EXIT_NO_MEMORY, "malloc(%zu) found no memory", (size_t)p->min);
+    counter *c = block_get(p->min);
     *c = 0;
     return c;
 }
