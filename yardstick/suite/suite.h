@@ -74,11 +74,13 @@ struct outcome {
     unsigned figure_count;
 };
 
+typedef void work_fn(const struct params *p, struct outcome *out);
+
 struct row {
     const char *name;   /* of its own in the whole suite */
     const char *family; /* rows that differ in one parameter; plots draw a line through them */
     const char *why;
-    void (*run)(const struct params *p, struct outcome *out);
+    work_fn *run;
     bool needs_content; /* the row reads what it wrote, so it needs no run that checks content */
     bool sampled;       /* its memory over time is worth a picture */
     enum tier tier;
@@ -104,35 +106,16 @@ struct row {
 extern const struct row seed_rows[], micro_rows[], threads_rows[], stress_rows[], memory_rows[],
     tail_rows[];
 
-/* seed/work_slots.c */
-void work_pair(const struct params *p, struct outcome *out);
-void work_pair_random(const struct params *p, struct outcome *out);
-void work_mixed(const struct params *p, struct outcome *out);
-void work_replace(const struct params *p, struct outcome *out);
-/* seed/work_batch.c */
-void work_batch(const struct params *p, struct outcome *out);
-void work_realloc(const struct params *p, struct outcome *out);
-void work_chase(const struct params *p, struct outcome *out);
-/* seed/work_threads.c */
-void work_own(const struct params *p, struct outcome *out);
-void work_exchange(const struct params *p, struct outcome *out);
-void work_larson(const struct params *p, struct outcome *out);
-/* threads/work_streams.c */
-void work_queue(const struct params *p, struct outcome *out);
-void work_stream(const struct params *p, struct outcome *out);
-/* threads/work_rounds.c */
-void work_ring(const struct params *p, struct outcome *out);
-void work_all_to_all(const struct params *p, struct outcome *out);
-/* threads/work_pool.c */
-void work_pool(const struct params *p, struct outcome *out);
-/* threads/work_sharing.c */
-void work_sharing_active(const struct params *p, struct outcome *out);
-void work_sharing_passive(const struct params *p, struct outcome *out);
-/* stress/work_keep.c */
-void work_keep(const struct params *p, struct outcome *out);
-void work_tide(const struct params *p, struct outcome *out);
-/* stress/work_churn.c */
-void work_churn(const struct params *p, struct outcome *out);
+/* What rows do, by the file that has it. */
+work_fn work_pair, work_pair_random, work_mixed, work_replace; /* seed/work_slots.c */
+work_fn work_batch, work_realloc, work_chase;                  /* seed/work_batch.c */
+work_fn work_own, work_exchange, work_larson;                  /* seed/work_threads.c */
+work_fn work_queue, work_stream;                               /* threads/work_streams.c */
+work_fn work_ring, work_all_to_all;                            /* threads/work_rounds.c */
+work_fn work_pool;                                             /* threads/work_pool.c */
+work_fn work_sharing_active, work_sharing_passive;             /* threads/work_sharing.c */
+work_fn work_keep, work_tide;                                  /* stress/work_keep.c */
+work_fn work_churn;                                            /* stress/work_churn.c */
 
 /*
  * measure.c

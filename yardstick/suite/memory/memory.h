@@ -21,28 +21,16 @@
 #include "block.h"
 #include "random.h"
 
-void work_survivors(const struct params *p, struct outcome *out);
-void work_survivors_2s(const struct params *p, struct outcome *out);
-void work_survivors_10s(const struct params *p, struct outcome *out);
+work_fn work_survivors, work_survivors_2s, work_survivors_10s;
 /* `iterations` KiB of blocks, of which one of `slots` stays; these are replaced `batch` times. */
-void work_turnover(const struct params *p, struct outcome *out);
-void work_phases_shift(const struct params *p, struct outcome *out);
-void work_phases_double(const struct params *p, struct outcome *out);
-void work_records(const struct params *p, struct outcome *out);
-void work_sleepers(const struct params *p, struct outcome *out);
-void work_server(const struct params *p, struct outcome *out);
+work_fn work_turnover;
+work_fn work_phases_shift, work_phases_double, work_records, work_sleepers, work_server;
 /* `slots` blocks made, then `iterations` random ones replaced. */
-void work_kept(const struct params *p, struct outcome *out);
+work_fn work_kept;
 /* By turns one block of `max` bytes, and `slots` of `min` bytes. */
-void work_two_phases(const struct params *p, struct outcome *out);
-void work_walk_tree(const struct params *p, struct outcome *out);
-void work_walk_vector(const struct params *p, struct outcome *out);
-void work_walk_two(const struct params *p, struct outcome *out);
-void work_walk_hash(const struct params *p, struct outcome *out);
-void work_live(const struct params *p, struct outcome *out);
-void work_live_mix(const struct params *p, struct outcome *out);
-void work_start(const struct params *p, struct outcome *out);
-void work_age(const struct params *p, struct outcome *out);
+work_fn work_two_phases;
+work_fn work_walk_tree, work_walk_vector, work_walk_two, work_walk_hash;
+work_fn work_live, work_live_mix, work_start, work_age;
 
 /* ---- usage.c; one thread at a time */
 
@@ -83,6 +71,21 @@ void crew_do(struct crew *c, crew_step *step); /* returns when all have done it 
 void crew_end(struct crew *c);
 
 /* ---- blocks that are as resident as if written whole */
+
+/* The size of the row's next block. */
+static inline size_t size_next(const struct params *p, struct random *rng)
+{
+    return size_draw(random_next(rng), p->min, params_span(p));
+}
+
+/* How many blocks by these numbers it takes to reach so many bytes. */
+static inline uint64_t blocks_needed(const struct params *p, struct random rng, uint64_t bytes)
+{
+    uint64_t n = 0;
+    for (uint64_t had = 0; had < bytes; n++)
+        had += size_next(p, &rng);
+    return n;
+}
 
 /* Stamped, and a byte of each of its pages written. */
 static inline void *filled_make(size_t size) { return block_make(size, TOUCH_PAGES, true); }

@@ -6,7 +6,7 @@
 
 static void *drawn_make(const struct params *p, struct random *rng, uint64_t *sum)
 {
-    size_t size = size_draw(random_next(rng), p->min, params_span(p));
+    size_t size = size_next(p, rng);
     *sum += size;
     return filled_make(size);
 }

@@ -16,16 +16,12 @@ struct survivors {
     uint64_t *sum;  /* owner: its thread */
 };
 
-static uint64_t bytes_each(const struct params *p) { return p->iterations * 1024 / p->threads; }
-
-/* How many blocks it takes to reach a thread's share of bytes: two at least, one of which stays. */
-static uint64_t blocks_needed(const struct params *p, unsigned thread)
+/* To reach a thread's share of bytes: two at least, one of which stays. */
+static uint64_t blocks_of(const struct params *p, unsigned thread)
 {
-    struct random rng = random_start(p->seed, thread);
-    uint64_t bytes = 0, n = 0;
-    for (; bytes < bytes_each(p) || n < 2; n++)
-        bytes += size_draw(random_next(&rng), p->min, params_span(p));
-    return n;
+    const uint64_t bytes = p->iterations * 1024 / p->threads;
+    const uint64_t needed = blocks_needed(p, random_start(p->seed, thread), bytes);
+    return needed > 2 ? needed : 2;
 }
 
 static void make_step(unsigned thread, void *shared)
@@ -33,7 +29,7 @@ static void make_step(unsigned thread, void *shared)
     struct survivors *s = shared;
     struct random rng = random_start(s->p->seed, thread);
     for (uint64_t i = s->from[thread]; i < s->from[thread + 1]; i++) {
-        size_t size = size_draw(random_next(&rng), s->p->min, params_span(s->p));
+        size_t size = size_next(s->p, &rng);
         s->sum[thread] = s->sum[thread] * 31 + size;
         s->block[i] = filled_make(size);
     }
@@ -59,10 +55,8 @@ static void idle(const struct params *p, uint64_t ms, struct random *rng)
     }
     for (const uint64_t end = clock_now() + ms * 1000000; clock_now() < end;) {
         sleep_ms(10);
-        for (uint64_t i = 0; i < p->batch; i++) {
-            size_t size = size_draw(random_next(rng), p->min, params_span(p));
-            free(block_make(size, TOUCH_FIRST, false));
-        }
+        for (uint64_t i = 0; i < p->batch; i++)
+            free(block_make(size_next(p, rng), TOUCH_FIRST, false));
     }
 }
 
@@ -72,7 +66,7 @@ static struct survivors survivors_plan(const struct params *p)
                           .from = own_touched((p->threads + 1) * sizeof(uint64_t)),
                           .sum = own_touched(p->threads * sizeof(uint64_t))};
     for (unsigned t = 0; t < p->threads; t++)
-        s.from[t + 1] = s.from[t] + blocks_needed(p, t);
+        s.from[t + 1] = s.from[t] + blocks_of(p, t);
     s.count = s.from[p->threads];
     const uint64_t kept = s.count / KEPT_ONE_OF;
     s.freed = s.count - (kept > 0 ? kept : 1);

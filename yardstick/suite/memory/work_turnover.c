@@ -5,26 +5,17 @@
  */
 #include "memory.h"
 
-static uint64_t blocks_needed(const struct params *p)
-{
-    struct random rng = random_start(p->seed, 0);
-    uint64_t n = 0;
-    for (uint64_t bytes = 0; bytes < p->iterations * 1024; n++)
-        bytes += size_draw(random_next(&rng), p->min, params_span(p));
-    return n;
-}
-
 void work_turnover(const struct params *p, struct outcome *out)
 {
-    const uint64_t count = blocks_needed(p), kept = count / p->slots;
+    struct random rng = random_start(p->seed, 0);
+    const uint64_t count = blocks_needed(p, rng, p->iterations * 1024), kept = count / p->slots;
     void **block = own_touched(count * sizeof *block);
     uint32_t *order = own_permutation(count, p->seed);
-    struct random rng = random_start(p->seed, 0);
     struct usage usage;
     usage_start(&usage);
 
     for (uint64_t i = 0; i < count; i++)
-        block[order[i]] = filled_make(size_draw(random_next(&rng), p->min, params_span(p)));
+        block[order[i]] = filled_make(size_next(p, &rng));
     for (uint64_t i = kept; i < count; i++)
         filled_drop(block[i], p);
 
@@ -32,7 +23,7 @@ void work_turnover(const struct params *p, struct outcome *out)
     for (uint64_t i = 0; i < kept * p->batch; i++) {
         void **slot = &block[random_low(random_next(&rng), kept)];
         out->checksum += filled_drop(*slot, p);
-        *slot = filled_make(size_draw(random_next(&rng), p->min, params_span(p)));
+        *slot = filled_make(size_next(p, &rng));
     }
     clock_stop(out);
     out->operations = 2 * kept * p->batch;

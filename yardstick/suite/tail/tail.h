@@ -14,12 +14,12 @@
 #include "random.h"
 
 /* `iterations` calls of random mixed over `slots`. */
-void work_tail_mixed(const struct params *p, struct outcome *out);
+work_fn work_tail_mixed;
 /* Nine of ten of `slots` blocks freed at random, then `iterations` calls of random mixed over
  * `batch` others. */
-void work_tail_survivors(const struct params *p, struct outcome *out);
+work_fn work_tail_survivors;
 /* `iterations` blocks replaced by each thread, in trays of `slots`. */
-void work_tail_threads(const struct params *p, struct outcome *out);
+work_fn work_tail_threads;
 
 /*
  * ---- timer.c
