@@ -24,13 +24,22 @@ from functools import partial
 from pathlib import Path
 
 from hakmem_yardstick.programs.batches import PYTHON
-from hakmem_yardstick.programs.program import LoadFailed, Place, Ran, Run, row
+from hakmem_yardstick.programs.program import (
+    Command,
+    LoadFailed,
+    Make,
+    Place,
+    Ran,
+    Run,
+    found,
+    row,
+    words,
+)
 from hakmem_yardstick.programs.servers import (
     CLIENT,
     USER,
     Service,
     cluster,
-    found,
     hand_over,
     no_shared_memory_left,
     postgres_service,
@@ -98,9 +107,9 @@ def _of_orders(kib: Mapping[tuple[str, str], float], moment: str) -> float:
     return math.exp(sum(math.log(kib[order, moment]) for order in ORDERS) / len(ORDERS))
 
 
-def _compiled(name: str, source: str, *words: str) -> Callable[[Path, Mapping[str, int]], None]:
+def _compiled(name: str, source: str, *start: str) -> Make:
     def make(folder: Path, _sizes: Mapping[str, int]) -> None:
-        command: list[str | Path] = [*words, "-O2", "-pthread", "-o", folder / name]
+        command: list[str | Path] = [*start, "-O2", "-pthread", "-o", folder / name]
         command.append(SCRIPTS / source)
         subprocess.run(command, env=CLIENT, check=True, capture_output=True)
 
@@ -141,7 +150,7 @@ def _lived(
     return Ran(measured, [result], extra=dict(zip(MOMENTS, held, strict=True)))
 
 
-def _asked(command: Callable[[Place], list[str | Path]]) -> Run:
+def _asked(command: Command) -> Run:
     """A service of ours, which takes words."""
 
     def run(place: Place) -> Ran:
@@ -157,10 +166,8 @@ def _asked(command: Callable[[Place], list[str | Path]]) -> Run:
     return run
 
 
-def _script(interpreter: str, *words: str) -> Run:
-    *options, script = words[0].split()
-    start: list[str | Path] = [*options, SCRIPTS / script, *words[1:]]
-    return _asked(lambda place: [found(interpreter), *start, str(place.sizes["size"])])
+def _script(text: str, file: str, *more: str) -> Run:
+    return _asked(words(text, str(SCRIPTS / file), *more, "@size@"))
 
 
 def _flushed(*how: str) -> Run:
@@ -188,8 +195,8 @@ def _keys(folder: Path, sizes: Mapping[str, int]) -> None:
         with (folder / name).open("wb") as out:
             for number in range(count):
                 key, value = b"k:%d" % (number % keys), b"v" * int(20 * 2 ** lot.uniform(0, 5))
-                words = (b"SET", key, value)
-                out.write(b"*3\r\n" + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words))
+                parts = (b"$%d\r\n%b\r\n" % (len(one), one) for one in (b"SET", key, value))
+                out.write(b"*3\r\n" + b"".join(parts))
 
 
 def _nginx(place: Place) -> Ran:
@@ -309,23 +316,22 @@ SERVICES = (
         {"keys": 150_000}, packages="redis-server redis-tools",
         executables="redis-server redis-cli", make=_keys, brings="jemalloc"),
     _service("python-threads", "Eight threads with records, all objects from malloc",
-        _script("python3", "-S service.py", "threads"), {"size": 9000}, packages="python3",
+        _script("python3 -S", "service.py", "threads"), {"size": 9000}, packages="python3",
         proof="python3 -S -c 1", variables=_MALLOC),
     _service("python-forks", "Three workers that share what was loaded before they were forked",
-        _script("python3", "-S service.py", "forks"), {"size": 20_000}, packages="python3",
+        _script("python3 -S", "service.py", "forks"), {"size": 20_000}, packages="python3",
         proof="python3 -S -c 1", variables=_MALLOC),
     _service("python-numpy", "Arrays of 2 to 480 KB", _script("python3", "service.py", "numpy"),
         {"size": 450}, packages="python3 python3-numpy", executables="python3 f2py3",
         proof="python3 -S -c 1", variables=PYTHON),
     _service("node", "Buffers and what zlib makes of them",
-        _script("node", "--expose-gc --single-threaded-gc service.js"), {"size": 1800},
+        _script("node --expose-gc --single-threaded-gc", "service.js"), {"size": 1800},
         packages="nodejs", executables="node"),
-    _service("ruby", "Arrays, texts and hashes", _script("ruby", "--disable-gems service.rb"),
+    _service("ruby", "Arrays, texts and hashes", _script("ruby --disable-gems", "service.rb"),
         {"size": 40_000}, of="libruby*.so*"),
     _service("c++", "Sixteen threads with sessions, of which others free a part",
-        _asked(lambda place: [place.inputs / "service", str(place.sizes["size"])]),
-        {"size": 36_000}, packages="g++", proof="@INPUTS@/service", of="libstdc++.so*",
-        make=_SERVICE),
+        _asked(words("@INPUTS@/service @size@")), {"size": 36_000}, packages="g++",
+        proof="@INPUTS@/service", of="libstdc++.so*", make=_SERVICE),
     _service("sqlite", "A table in memory, dropped", _sqlite, {"rows": 90_000}, packages="sqlite3",
         executables="sqlite3 sh", make=_sqlite_session),
     _service("nginx", "Two workers, 90 clients", _nginx, {}, packages="nginx-light",

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from hakmem_yardstick.programs import inputs
 from hakmem_yardstick.programs.batches import PYTHON
-from hakmem_yardstick.programs.program import LoadFailed, Place, Ran, Run, batch, row
-from hakmem_yardstick.programs.servers import found, redis_client, redis_service, serve
+from hakmem_yardstick.programs.program import LoadFailed, Place, Ran, Run, batch, found, row, words
+from hakmem_yardstick.programs.servers import redis_client, redis_service, serve
 from yardstick.judge.place import SCRIPTS
 
 JUDGED = ("cpu", "faults", "peak")
@@ -25,42 +25,21 @@ def _text(folder: Path, sizes: Mapping[str, int]) -> None:
             out.write(f"{some} {rng.choice(inputs.WORDS)}{rng.randrange(900)}\n")
 
 
-def _reads(*words: str, script: str = "") -> Run:
+def _reads(text: str, script: str = "") -> Run:
     """A command with the text as its last word."""
-
-    def command(place: Place) -> list[str | Path]:
-        scripts: list[str | Path] = [SCRIPTS / script] if script else []
-        return [found(words[0]), *words[1:], *scripts, place.inputs / "text"]
-
-    return batch(command)
+    scripts = [str(SCRIPTS / script)] if script else []
+    return batch(words(text, *scripts, "@INPUTS@/text"))
 
 
 def _shell(text: str, outputs: str | None = None) -> Run:
     """For sh, with the inputs as $0."""
-    return batch(lambda place: [found("sh"), "-ec", text, str(place.inputs)], outputs)
+    return batch(words("sh -ec", text, "@INPUTS@"), outputs)
 
 
 _work = partial(row, make=_text, judged=JUDGED)
 
 
-def _cmake(place: Place) -> list[str | Path]:
-    text = place.inputs / "text"
-    return [found("cmake"), f"-DTEXT={text}", "-P", SCRIPTS / "strings.cmake"]
-
-
-def _sqlite(place: Place) -> list[str | Path]:
-    return [found("sqlite3"), "-batch", ":memory:", f".read '{SCRIPTS / 'types.sql'}'"]
-
-
-def _jq(place: Place) -> list[str | Path]:
-    group = "group_by(.kind) | map({k: .[0].kind, n: length, w: (map(.w[0]) | unique)})"
-    return [found("jq"), "-s", "-c", group, place.inputs / "text"]
-
-
-def _git(place: Place) -> list[str | Path]:
-    return [found("sh"), "-ec", GIT, str(place.inputs)]
-
-
+JQ = "group_by(.kind) | map({k: .[0].kind, n: length, w: (map(.w[0]) | unique)})"
 GIT = """
 git init -q . && git config pack.threads 1
 split -l 40 "$0/text" part-
@@ -147,43 +126,44 @@ def _redis(place: Place) -> Ran:
 # fmt: off
 WORKS = (
     _work("python", "An index of a text, all objects from malloc",
-        _reads("python3", "-S", script="words.py"), {"lines": 40_000}, packages="python3",
+        _reads("python3 -S", "words.py"), {"lines": 40_000}, packages="python3",
         variables={**PYTHON, "PYTHONMALLOC": "malloc"}),
-    _work("perl", "Hashes of hashes of lists", _reads("perl", script="words.pl"), {"lines": 60_000},
+    _work("perl", "Hashes of hashes of lists", _reads("perl", "words.pl"), {"lines": 60_000},
         variables={"PERL_HASH_SEED": "0"}),
     _work("sqlite", "JSON in tables in memory",
-        batch(_sqlite),
-        {"lines": 1}, packages="sqlite3"),
+        batch(words("sqlite3 -batch :memory:", f".read '{SCRIPTS / 'types.sql'}'")), {"lines": 1},
+        packages="sqlite3"),
     row("redis", "Lists, sets, sorted sets and hashes, filled and emptied", _redis,
         {"requests": 60_000}, packages="redis-server redis-tools",
         executables="redis-server redis-cli redis-benchmark", judged=JUDGED, brings="jemalloc"),
     _work("gcc", "One long C file, with -O2", _shell('gcc -O2 -w -c "$0/all.c" -o all.o', "*.o"),
         {"lines": 14_000}, proof="gcc -c -x c /dev/null -o /dev/null", of="gcc cc1 as", make=_gcc),
-    _work("git", "Commits, packs, differences", batch(_git), {"lines": 8000}, variables=NOBODY),
+    _work("git", "Commits, packs, differences", _shell(GIT), {"lines": 8000}, variables=NOBODY),
     _work("ruby", "Records, grouped and sorted",
-        _reads("ruby", "--disable-gems", script="words.rb"), {"lines": 40_000}, of="libruby*.so*"),
+        _reads("ruby --disable-gems", "words.rb"), {"lines": 40_000}, of="libruby*.so*"),
     _work("node", "Buffers cut, packed and joined",
-        _reads("node", "--single-threaded-gc", script="texts.js"), {"lines": 300_000},
+        _reads("node --single-threaded-gc", "texts.js"), {"lines": 300_000},
         packages="nodejs", executables="node"),
-    _work("lua", "A tree of letters", _reads("lua5.4", script="words.lua"), {"lines": 30_000},
+    _work("lua", "A tree of letters", _reads("lua5.4", "words.lua"), {"lines": 30_000},
         packages="lua5.4", proof="lua5.4 -v"),
     _work("php", "Arrays of arrays, all from malloc",
-        _reads("php", "-n", "-d", "memory_limit=-1", script="words.php"), {"lines": 40_000},
+        _reads("php -n -d memory_limit=-1", "words.php"), {"lines": 40_000},
         packages="php-cli", executables="php", proof="php -n --version", of="php*",
         variables={"USE_ZEND_ALLOC": "0"}),
     _work("jq", "Records parsed, grouped and written",
-        batch(_jq),
-        {"lines": 40_000}, of="libjq.so*", make=_records),
+        batch(words("jq -s -c", JQ, "@INPUTS@/text")), {"lines": 40_000}, of="libjq.so*",
+        make=_records),
     _work("xz", "An archive packed by two threads, and unpacked",
-        _shell(XZ),
-        {"lines": 60_000}, packages="xz-utils", executables="xz", of="liblzma.so*"),
+        _shell(XZ), {"lines": 60_000}, packages="xz-utils", executables="xz", of="liblzma.so*"),
     _work("make", "A makefile of many rules", _shell(MAKE), {"lines": 9000}),
-    _work("cmake", "Lists and strings of a script", batch(_cmake), {"lines": 16_000}),
+    _work("cmake", "Lists and strings of a script",
+        batch(words("cmake -DTEXT=@INPUTS@/text -P", str(SCRIPTS / "strings.cmake"))),
+        {"lines": 16_000}),
     _work("ghostscript", "Pages of text and curves to pictures", _shell(GHOSTSCRIPT, "*.ppm"),
         {"lines": 30_000}, executables="gs", of="libgs.so*", make=_drawing),
-    _work("bash", "A shell's tables", _reads("bash", script="words.sh"), {"lines": 12_000}),
-    _work("gawk", "Tables of words", _reads("gawk", "-f", script="words.awk"), {"lines": 30_000}),
-    _work("tcl", "Dictionaries of lists", _reads("tclsh", script="words.tcl"), {"lines": 50_000},
+    _work("bash", "A shell's tables", _reads("bash", "words.sh"), {"lines": 12_000}),
+    _work("gawk", "Tables of words", _reads("gawk -f", "words.awk"), {"lines": 30_000}),
+    _work("tcl", "Dictionaries of lists", _reads("tclsh", "words.tcl"), {"lines": 50_000},
         executables="tclsh", proof="tclsh /dev/null", of="libtcl*.so*"),
 )
 # fmt: on

@@ -181,23 +181,23 @@ def session(
     plan: Plan,
     rows: list[Row],
     figure: Callable[[str, int], float],
-    allocators: list[Allocator] = THREE,
-    cost: float = 1.0,
+    cost: Callable[[str, str], float] = lambda row, name: 1.0,
 ) -> tuple[Results, float]:
-    """All runs that a plan would make, if each took as long as it is told."""
-    results = Results(rows, allocators)
+    """All runs that a plan would make, by the figure of an allocator in a round, and what a run of
+    a row takes with it; and how long they took."""
+    results = Results(rows, THREE)
     schedule = Schedule(plan, results, 1)
-    number, at = 0, 0.0
+    number = 0
     while number < plan.most_rounds and (now := schedule.round(number)):
         for row in now:
             for position, one in enumerate(schedule.order(row, number)):
                 values = {"time": figure(one.name, number)}
-                run = Run(row.name, one.name, number, position, at, cost, values=values)
-                results.runs.append(run)
-                schedule.add(run)
-                at += cost
+                seconds = cost(row.name, one.name)
+                run = Run(row.name, one.name, number, position, schedule.used, seconds)
+                results.runs.append(replace(run, values=values))
+                schedule.add(results.runs[-1])
         number += 1
-    return results, at
+    return results, schedule.used
 
 
 def rounds(results: Results, row: str, name: str = OURS) -> int:
@@ -231,21 +231,15 @@ def test_where_not_all_can_have_an_interval_the_cheap_rows_do() -> None:
     """And what cannot be carried as far is left at the least rounds, not anywhere between."""
     rows = [replace(ROW, name="dear"), replace(ROW, name="cheap")]
     plan = replace(PLANS["standard"], seconds=120.0, least_rounds=3, precision=0.0)
-    results = Results(rows, THREE)
-    schedule = Schedule(plan, results, 1)
-    number = 0
-    while now := schedule.round(number):
-        for row in now:
-            for position, one in enumerate(schedule.order(row, number)):
-                seconds = 10.0 if row.name == "dear" else 1.0
-                figure = {"time": 1.0 + (number * 5 + position) % 7}
-                run = Run(row.name, one.name, number, position, schedule.used, seconds)
-                results.runs.append(replace(run, values=figure))
-                schedule.add(results.runs[-1])
-        number += 1
+    results, used = session(
+        plan,
+        rows,
+        lambda name, number: 1.0 + (number * 5 + ord(name[0])) % 7,
+        lambda row, _: 10.0 if row == "dear" else 1.0,
+    )
     assert rounds(results, "dear") == 3
     assert rounds(results, "cheap") >= 6
-    assert schedule.used <= 120
+    assert used <= 120
 
 
 def test_the_time_left_is_told() -> None:
@@ -267,29 +261,19 @@ def test_exact_rows_run_once() -> None:
     assert rounds(results, "r") == rounds(results, "r", "a") == 1
 
 
-def test_one_that_is_many_times_slower_is_run_less() -> None:
-    plan = replace(PLANS["standard"], seconds=1e6, least_rounds=3, most_rounds=8)
-    results = Results([ROW], THREE)
-    schedule = Schedule(plan, results, 1)
-    for number in range(4):
-        for position, one in enumerate(schedule.order(ROW, number)):
-            seconds = 50.0 if one.name == "b" else 0.5
-            run = Run("r", one.name, number, position, schedule.used, seconds, values={"time": 1})
-            results.runs.append(run)
-            schedule.add(run)
-    assert (rounds(results, "r", "a"), rounds(results, "r", "b")) == (4, 3)
-
-
-@pytest.mark.parametrize("mode", ["quick", "full"])
-def test_one_that_is_slow_and_costs_much_of_the_time_is_run_once(mode: str) -> None:
-    plan = replace(PLANS[mode], most_rounds=4)
-    results = Results([ROW], THREE)
-    schedule = Schedule(plan, results, 1)
-    for number in range(4):
-        for position, one in enumerate(schedule.order(ROW, number)):
-            seconds = 10.0 if one.name == "b" else 0.2
-            schedule.add(Run("r", one.name, number, position, schedule.used, seconds))
-        assert "b" not in [one.name for one in schedule.order(ROW, number + 1)]
+@pytest.mark.parametrize(
+    ("plan", "slow", "times"),
+    [
+        (replace(PLANS["standard"], seconds=1e6), 50.0, 3),
+        # That costs much of the time for all, or of one without an end.
+        (PLANS["quick"], 10.0, 1),
+        (PLANS["full"], 10.0, 1),
+    ],
+)
+def test_one_that_is_many_times_slower_is_run_less(plan: Plan, slow: float, times: int) -> None:
+    plan = replace(plan, most_rounds=4)
+    results, _ = session(plan, [ROW], lambda *_: 1.0, lambda _, name: slow if name == "b" else 0.2)
+    assert (rounds(results, "r", "a"), rounds(results, "r", "b")) == (4, times)
 
 
 def test_one_that_always_hangs_is_given_up() -> None:

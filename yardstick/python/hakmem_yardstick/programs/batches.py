@@ -2,87 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 from hakmem_yardstick.programs import inputs
-from hakmem_yardstick.programs.program import SCRIPTS, Place, Ran, Run, batch, find, row
+from hakmem_yardstick.programs.program import Place, Ran, Run, batch, made, row, words
 
 PYTHON = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 # z3's own counters of what it did: only its memory and its time may differ.
 Z3_MAY_DIFFER = (b"memory", b"time")
+COMPILE_ALL = """for f in "$0"/*.c; do gcc -O1 -fPIC -c "$f" || exit; done
+gcc -shared *.o -o all.so"""
+PAGES = """gs -q -dBATCH -dNOPAUSE -dSAFER -sDEVICE=pdfwrite -o pages.pdf "$0" &&
+gs -q -dBATCH -dNOPAUSE -dSAFER -sDEVICE=pgmraw -r40 -o page%03d.pgm pages.pdf"""
 
 
 def _script(interpreter: str, file: str, *options: str) -> Run:
-    def command(place: Place) -> list[str | Path]:
-        return [_found(interpreter), *options, SCRIPTS / file, str(place.sizes["turns"])]
-
-    return batch(command)
-
-
-def _found(name: str) -> str:
-    return find(name) or name
-
-
-def _sqlite(place: Place) -> list[str | Path]:
-    return [_found("sqlite3"), "-batch", ":memory:", f".read '{place.inputs / 'rows.sql'}'"]
-
-
-def _sql(folder: Path, sizes: Mapping[str, int]) -> None:
-    inputs.sql(folder / "rows.sql", sizes["rows"])
-
-
-def _gcc(place: Place) -> list[str | Path]:
-    compile_all = 'for f in "$0"/*.c; do gcc -O1 -fPIC -c "$f" || exit; done'
-    return [_found("sh"), "-c", f"{compile_all}; gcc -shared *.o -o all.so", str(place.inputs)]
-
-
-def _c(folder: Path, sizes: Mapping[str, int]) -> None:
-    inputs.c_files(folder, sizes["files"])
-
-
-def _gxx(place: Place) -> list[str | Path]:
-    return [_found("g++"), "-O1", "-c", place.inputs / "large.cc"]
-
-
-def _cxx(folder: Path, sizes: Mapping[str, int]) -> None:
-    inputs.cxx_file(folder / "large.cc", sizes["kinds"])
+    return batch(words(interpreter, *options, f"@SCRIPTS@/{file}", "@turns@"))
 
 
 def _z3(place: Place) -> Ran:
-    command: list[str | Path] = [
-        _found("z3"),
-        "smt.random_seed=1",
-        "-st",
-        place.inputs / "questions.smt2",
-    ]
-    measured = place.measure(command)
+    command = words("z3 smt.random_seed=1 -st @INPUTS@/questions.smt2")
+    measured = place.measure(command(place))
     lines = measured.stdout.encode().splitlines()
     kept = [line for line in lines if not any(word in line for word in Z3_MAY_DIFFER)]
     return Ran(measured, kept)
-
-
-def _smt(folder: Path, sizes: Mapping[str, int]) -> None:
-    inputs.smt(folder / "questions.smt2", sizes["rounds"])
-
-
-def _ghostscript(place: Place) -> list[str | Path]:
-    base = "gs -q -dBATCH -dNOPAUSE -dSAFER"
-    to_pdf = f'{base} -sDEVICE=pdfwrite -o pages.pdf "$0"'
-    to_pictures = f"{base} -sDEVICE=pgmraw -r40 -o page%03d.pgm pages.pdf"
-    return [_found("sh"), "-c", f"{to_pdf} && {to_pictures}", str(place.inputs / "pages.ps")]
-
-
-def _pages(folder: Path, sizes: Mapping[str, int]) -> None:
-    inputs.postscript(folder / "pages.ps", sizes["pages"])
-
-
-def _zstd(place: Place) -> list[str | Path]:
-    return [_found("zstd"), "-T2", "-9", "-q", place.inputs / "data", "-o", "data.zst"]
-
-
-def _data(folder: Path, sizes: Mapping[str, int]) -> None:
-    inputs.compressible(folder / "data", sizes["mebibytes"])
 
 
 # fmt: off
@@ -116,29 +57,35 @@ PROGRAMS = (
         own="V8 maps its heap itself: malloc has buffers, zlib, parsing and compiling",
         judged=("cpu", "peak")),
     row("sqlite", "A database in memory is built, indexed, sorted, joined and changed",
-        batch(_sqlite), {"rows": 80_000}, packages="sqlite3",
-        own="lookaside: slots for a connection's smallest and shortest-lived blocks", make=_sql),
+        batch(words("sqlite3 -batch :memory:", ".read '@INPUTS@/rows.sql'")), {"rows": 80_000},
+        packages="sqlite3", make=made(inputs.sql, "rows.sql", "rows"),
+        own="lookaside: slots for a connection's smallest and shortest-lived blocks"),
     row("gcc-small",
         "Many short processes, as in every build: what an allocator costs before it is warm",
-        batch(_gcc, "*.[os]*"), {"files": 24}, packages="gcc binutils", executables="gcc sh",
+        batch(words("sh -c", COMPILE_ALL, "@INPUTS@"), "*.[os]*"), {"files": 24},
+        packages="gcc binutils", executables="gcc sh",
         proof="gcc -c @INPUTS@/file_000.c -o /dev/null", of="gcc cc1 as",
         own="trees lie in pages of its own collector, lists in obstacks of some KiB from malloc",
-        make=_c),
+        make=made(inputs.c_files, "", "files")),
     row("g++-large", "One file full of templates: a process that grows to some 170 MiB and ends",
-        batch(_gxx, "*.o"), {"kinds": 2}, packages="g++",
+        batch(words("g++ -O1 -c @INPUTS@/large.cc"), "*.o"), {"kinds": 2}, packages="g++",
         proof="g++ -c -x c++ /dev/null -o /dev/null", of="g++ cc1plus as", own="as gcc",
-        make=_cxx),
+        make=made(inputs.cxx_file, "large.cc", "kinds")),
     row("z3",
         "Questions to a solver: tables that grow, trails that go back, many types of small block",
         _z3, {"rounds": 40},
-        own="blocks up to 256 bytes of one kind lie in regions of 8 KiB from malloc", make=_smt),
+        own="blocks up to 256 bytes of one kind lie in regions of 8 KiB from malloc",
+        make=made(inputs.smt, "questions.smt2", "rounds")),
     row("ghostscript",
         "PostScript to PDF, and the PDF to pictures: an interpreter with fonts and bands",
-        batch(_ghostscript, "*.pgm"), {"pages": 180}, executables="gs sh",
-        proof="gs -q -dBATCH -dNODISPLAY -c quit", of="libgs.so*",
-        own="its objects lie in chunks of some ten KiB from malloc", make=_pages),
-    row("zstd", "Few and large blocks, taken and given back by two threads", batch(_zstd, "*.zst"),
+        batch(words("sh -c", PAGES, "@INPUTS@/pages.ps"), "*.pgm"), {"pages": 180},
+        executables="gs sh", proof="gs -q -dBATCH -dNODISPLAY -c quit", of="libgs.so*",
+        own="its objects lie in chunks of some ten KiB from malloc",
+        make=made(inputs.postscript, "pages.ps", "pages")),
+    row("zstd", "Few and large blocks, taken and given back by two threads",
+        batch(words("zstd -T2 -9 -q @INPUTS@/data -o data.zst"), "*.zst"),
         {"mebibytes": 96}, proof="zstd -q -c /etc/hostname",
-        own="a pool of buffers, each of some MiB", make=_data, threads=2, judged=("cpu", "peak")),
+        own="a pool of buffers, each of some MiB",
+        make=made(inputs.compressible, "data", "mebibytes"), threads=2, judged=("cpu", "peak")),
 )
 # fmt: on

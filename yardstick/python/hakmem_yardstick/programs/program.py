@@ -10,6 +10,7 @@ import functools
 import glob
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,10 @@ SAMPLE_SECONDS = 0.05
 
 class LoadFailed(Exception):
     """The client of a server found that it did not do its work."""
+
+
+def found(name: str) -> str:
+    return find(name) or name
 
 
 @functools.cache
@@ -87,6 +92,8 @@ class Ran:
 
 
 Run = Callable[[Place], Ran]
+Command = Callable[[Place], Sequence[str | Path]]
+Make = Callable[[Path, Mapping[str, int]], None]
 
 
 @dataclass(frozen=True)
@@ -104,7 +111,7 @@ class Program:
     """Whose malloc is proved: programs and libraries by their names, or patterns of them."""
     own: str = ""
     """What it keeps from malloc: pools and heaps of its own."""
-    make: Callable[[Path, Mapping[str, int]], None] | None = None
+    make: Make | None = None
     fixed: Mapping[str, int | str] = field(default_factory=dict)
     """Further parameters."""
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -161,7 +168,27 @@ def row(
     return Program(name, why, packed, executed, run, sizes, proved, named, **more)
 
 
-def batch(command: Callable[[Place], Sequence[str | Path]], outputs: str | None = None) -> Run:
+def words(text: str, *more: str) -> Command:
+    """A command by words with spaces between them, and `more` as they are. In each word @INPUTS@
+    and @SCRIPTS@ stand for folders, and the names of sizes for these."""
+
+    def command(place: Place) -> list[str]:
+        known = {"INPUTS": place.inputs, "SCRIPTS": SCRIPTS, **place.sizes}
+        program, *rest = (
+            re.sub(r"@(\w+)@", lambda name: str(known[name[1]]), word)
+            for word in (*text.split(), *more)
+        )
+        return [found(program), *rest]
+
+    return command
+
+
+def made(maker: Callable[[Path, int], None], file: str, size: str) -> Make:
+    """Inputs in one file, or of the folder where that is empty, by one of the sizes."""
+    return lambda folder, sizes: maker(folder / file, sizes[size])
+
+
+def batch(command: Command, outputs: str | None = None) -> Run:
     """A command that works and ends. Its result: what it prints, and the files of a pattern."""
 
     def run(place: Place) -> Ran:

@@ -21,7 +21,16 @@ from typing import Any
 from hakmem.folders import Folder
 from hakmem_yardstick.measure import Measured
 from hakmem_yardstick.programs import inputs
-from hakmem_yardstick.programs.program import PATH, SCRIPTS, LoadFailed, Place, Ran, find, row
+from hakmem_yardstick.programs.program import (
+    PATH,
+    SCRIPTS,
+    LoadFailed,
+    Place,
+    Ran,
+    found,
+    made,
+    row,
+)
 
 LOAD = Path(__file__).resolve().parent / "load.py"
 CLIENT = {"PATH": PATH, "LC_ALL": "C.UTF-8"}
@@ -117,10 +126,6 @@ def redis_service(place: Place) -> Service:
     )
 
 
-def found(name: str) -> str:
-    return find(name) or name
-
-
 def redis_client(place: Place) -> list[str | Path]:
     return [found("redis-cli"), "-e", "-s", place.folder / "socket"]
 
@@ -213,10 +218,6 @@ def _calls(info: str) -> list[bytes]:
     counts = re.compile(r"cmdstat_(\w+):(calls=\d+).*(rejected_calls=\d+,failed_calls=\d+)")
     calls = [match.groups() for match in counts.finditer(info)]
     return [" ".join(words).encode() for words in sorted(calls) if words[0] not in ("ping", "info")]
-
-
-def _commands(folder: Path, sizes: Mapping[str, int]) -> None:
-    inputs.redis_commands(folder / "commands", sizes["commands"])
 
 
 # ---- postgres ----
@@ -339,7 +340,8 @@ PROGRAMS = (
         brings="jemalloc"),
     row("redis-types", "The same server with lists, hashes, sets, sorted sets and growing strings",
         redis_types, {"commands": 400_000}, packages="redis-server redis-tools",
-        executables="redis-server redis-cli", own="as redis", make=_commands, per="command",
+        executables="redis-server redis-cli", own="as redis", per="command",
+        make=made(inputs.redis_commands, "commands", "commands"),
         extra={"flushed": FLUSHED}, judged=("cpu", "peak", "flushed"), brings="jemalloc"),
     row("redis-turnover",
         "The same server: four in five keys deleted at random, then the rest set three times over",

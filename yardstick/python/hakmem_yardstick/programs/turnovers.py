@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from hakmem_yardstick.measure import Measured
@@ -14,18 +14,20 @@ from hakmem_yardstick.programs import inputs
 from hakmem_yardstick.programs.batches import PYTHON
 from hakmem_yardstick.programs.program import (
     SCRIPTS,
+    Command,
     LoadFailed,
     Place,
     Ran,
     Run,
+    found,
     row,
+    words,
 )
 from hakmem_yardstick.programs.servers import (
     CLIENT,
     USER,
     Service,
     cluster,
-    found,
     hand_over,
     no_shared_memory_left,
     postgres_service,
@@ -39,7 +41,7 @@ PARTS = 5  # one of them stays
 TURNS = 3  # replacements for each record that stayed
 
 
-def turnover(command: Callable[[Place], Sequence[str | Path]]) -> Run:
+def turnover(command: Command) -> Run:
     """A service with the commands of scripts/turnover.py, and what it holds after each."""
 
     def run(place: Place) -> Ran:
@@ -74,28 +76,10 @@ def turnover(command: Callable[[Place], Sequence[str | Path]]) -> Run:
     return run
 
 
-def _python(place: Place) -> list[str | Path]:
-    return [
-        found("python3"),
-        "-S",
-        SCRIPTS / "turnover.py",
-        str(place.sizes["records"]),
-    ]
-
-
-def _cxx(place: Place) -> list[str | Path]:
-    return [place.inputs / "turnover", str(place.sizes["records"])]
-
-
 def _compile(folder: Path, _sizes: Mapping[str, int]) -> None:
-    command: list[str | Path] = [
-        found("g++"),
-        "-std=c++17",
-        "-O2",
-        "-o",
-        folder / "turnover",
-    ]
-    subprocess.run([*command, SCRIPTS / "turnover.cc"], env=CLIENT, check=True, capture_output=True)
+    compile_it = [found("g++"), "-std=c++17", "-O2", SCRIPTS / "turnover.cc"]
+    subprocess.run([*compile_it, "-o", folder / "turnover"], env=CLIENT, check=True,
+                   capture_output=True)  # fmt: skip
 
 
 def _postgres(place: Place) -> Ran:
@@ -148,14 +132,16 @@ TURNED = f"resident {REST_SECONDS:.0f} s after the last replacement"
 PROGRAMS = (
     row("python-turnover",
         "A service in Python: four in five records deleted at random, then the rest replaced",
-        turnover(_python), {"records": 400_000}, packages="python3", proof="python3 -S -c 1",
+        turnover(words("python3 -S @SCRIPTS@/turnover.py @records@")), {"records": 400_000},
+        packages="python3", proof="python3 -S -c 1",
         own="none, with PYTHONMALLOC=malloc", variables={**PYTHON, "PYTHONMALLOC": "malloc"},
         fixed={"turns": TURNS}, per="replacement", extra={"turned": TURNED},
         judged=("cpu", "turned")),
     row("cxx-turnover", "A service in C++: the same with strings in an unordered_map",
-        turnover(_cxx), {"records": 600_000}, packages="g++", proof="@INPUTS@/turnover",
-        of="libstdc++.so*", own="none", make=_compile, fixed={"turns": TURNS}, per="replacement",
-        extra={"turned": TURNED}, judged=("cpu", "turned")),
+        turnover(words("@INPUTS@/turnover @records@")), {"records": 600_000}, packages="g++",
+        proof="@INPUTS@/turnover", of="libstdc++.so*", own="none", make=_compile,
+        fixed={"turns": TURNS}, per="replacement", extra={"turned": TURNED},
+        judged=("cpu", "turned")),
     row("postgres-turnover",
         "One connection: four in five prepared statements deallocated at random, the rest replaced",
         _postgres, {"statements": 20_000}, packages="postgresql postgresql-client",
