@@ -6,14 +6,13 @@ Recordings are made here, on this machine, when they are first wanted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from hakmem.recording import NoRecording
 from hakmem_yardstick import replay
-from hakmem_yardstick.measure import Measured
 from hakmem_yardstick.model import SYSTEM, Allocator, Kind, Measure, Row
-from hakmem_yardstick.programs.program import Place, Program
+from hakmem_yardstick.programs.program import Program
 from hakmem_yardstick.programs.runner import Programs
 from hakmem_yardstick.replay import CannotReplay, Job
 from hakmem_yardstick.runner import Outcome, Unavailable
@@ -27,22 +26,6 @@ MEASURES = (
 SCALE = 0.3
 """Of a program's work when it is recorded."""
 SECONDS = 300.0
-
-
-@dataclass(frozen=True)
-class _Recorded(Place):
-    command: Path = Path("hakmem")
-    file: Path = Path("recording")
-
-    def measure(self, command: Sequence[str | Path]) -> Measured:
-        recorder: list[str | Path] = [self.command, "record", "-o", self.file, "--", *command]
-        return replace(self, sample=None)._plain().measure(recorder)
-
-    def _plain(self) -> Place:
-        names = Place.__dataclass_fields__
-        own = {name: getattr(self, name) for name in names}
-        own["environment"] = {k: v for k, v in self.environment.items() if k != "LD_PRELOAD"}
-        return Place(**own)
 
 
 class Replays(Programs):
@@ -89,8 +72,9 @@ class Replays(Programs):
         new = file.with_suffix(".new")
         system = Allocator(SYSTEM, Kind.PEER)
         with self._place(program, system, program.scaled(SCALE), SECONDS, None) as (place, _):
-            recorded = _Recorded(**vars(place), command=self._command, file=new)
-            measured = program.run(recorded).measured
+            own = {k: v for k, v in place.environment.items() if k != "LD_PRELOAD"}
+            recorder = (self._command, "record", "-o", new, "--")
+            measured = program.run(replace(place, environment=own, before=recorder)).measured
         if measured.outcome != "ok":
             raise Unavailable(f"it can't be recorded: {measured.outcome}: {measured.detail}")
         new.rename(file)

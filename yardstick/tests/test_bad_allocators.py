@@ -1,6 +1,6 @@
 """Rows see what they are made to see: each runs on an allocator that does just that wrong."""
 
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,23 +38,26 @@ void free(void *block) { (void)block; }
 """
 
 
-def allocator(spacing: int, folder: Path, twice: int = 0) -> Path:
-    library = folder / f"liballocator{spacing}.so"
-    numbers = [f"-DSPACING={spacing}", f"-DTWICE={twice}"]
-    flags = ["-shared", "-fPIC", "-O1", "-fno-builtin", *numbers, "-x", "c", "-"]
-    subprocess.run(["cc", *flags, "-o", str(library)], input=ALLOCATOR, text=True, check=True)
-    return library
+@pytest.fixture
+def allocator(compiled: Callable[[str, str], Path]) -> Callable[..., Path]:
+    def make(spacing: int, twice: int = 0) -> Path:
+        numbers = f"#define SPACING {spacing}\n#define TWICE {twice}\n"
+        return compiled(f"allocator{spacing}-{twice}", numbers + ALLOCATOR)
+
+    return make
 
 
 @pytest.mark.parametrize("row", ["share-active-2t", "share-passive-2t"])
-def test_lines_of_one_thread_are_not_shared(row: str, suite: Path, tmp_path: Path) -> None:
-    done = run(suite, allocator(64, tmp_path), row, "--scale", "0.05")
+def test_lines_of_one_thread_are_not_shared(
+    row: str, suite: Path, allocator: Callable[..., Path]
+) -> None:
+    done = run(suite, allocator(64), row, "--scale", "0.05")
     assert figures(done)["threads-a-line"] == 1
 
 
-def test_dealt_neighbours_share_lines(suite: Path, tmp_path: Path) -> None:
+def test_dealt_neighbours_share_lines(suite: Path, allocator: Callable[..., Path]) -> None:
     """All but one of them are still there after a single turn."""
-    done = run(suite, allocator(8, tmp_path), "share-passive-2t", "--iterations", "1")
+    done = run(suite, allocator(8), "share-passive-2t", "--iterations", "1")
     assert figures(done)["threads-a-line"] > 1.5
 
 
@@ -63,10 +66,9 @@ def test_dealt_neighbours_share_lines(suite: Path, tmp_path: Path) -> None:
     [("keep-64k-4t", 0, "0.001"), ("random-1000-64", 50, "0.002"), ("tail-mixed", 50, "0.01")],
 )
 def test_damaged_content_is_found(
-    row: str, twice: int, scale: str, suite: Path, tmp_path: Path
+    row: str, twice: int, scale: str, suite: Path, allocator: Callable[..., Path]
 ) -> None:
     """Lost in realloc; or a block has two owners."""
-    library = allocator(64, tmp_path, twice)
-    done = run(suite, library, row, "--check", "1", "--scale", scale)
+    done = run(suite, allocator(64, twice), row, "--check", "1", "--scale", scale)
     assert done.returncode == 4, done
     assert "not those written" in done.stderr

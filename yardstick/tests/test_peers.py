@@ -1,7 +1,7 @@
 """Peers are found by name, built by their recipes, and none counts that is not active."""
 
 import shutil
-import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from hakmem_yardstick.allocators import (
     configured_outside,
     environment,
     installed,
-    is_in_force,
     names,
     pick,
 )
@@ -22,7 +21,7 @@ from hakmem_yardstick.model import OURS, SYSTEM, Allocator, Kind
 from hakmem_yardstick.peers import cache, crates, packages
 from hakmem_yardstick.peers.cache import Unobtainable
 from hakmem_yardstick.peers.catalogue import CRATES, MODES, PACKAGES, PEERS
-from hakmem_yardstick.peers.proof import prove
+from hakmem_yardstick.peers.proof import is_in_force, prove
 
 CRATE = next(crate for crate in CRATES if crate.name == "rpmalloc")
 
@@ -96,14 +95,6 @@ def test_another_library_under_a_name(build: Path) -> None:
     assert found[0].library == (build / "libhakmem.so").resolve()
 
 
-def compiled(text: str, to: Path) -> Path:
-    to.with_suffix(".c").write_text(text)
-    subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-O2", "-w", "-o", to, to.with_suffix(".c")], check=True
-    )
-    return to
-
-
 WRONG = {
     "no allocator at all": ("int nothing_here;", "not active: malloc is"),
     "malloc and free alone": (
@@ -117,9 +108,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_library_is_refused(what: str, build: Path, tmp_path: Path) -> None:
+def test_a_wrong_library_is_refused(
+    what: str, build: Path, compiled: Callable[[str, str], Path]
+) -> None:
     text, told = WRONG[what]
-    library = compiled(text, tmp_path / "libwrong.so")
+    library = compiled(what.replace(" ", "-"), text)
     found, missing = pick(build, [f"wrong={library}"], ["wrong"])
     assert not found
     assert told in missing[0].why

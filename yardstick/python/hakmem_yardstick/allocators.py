@@ -22,21 +22,7 @@ from hakmem_yardstick.model import OURS, SYSTEM, Allocator, Kind, Missing
 from hakmem_yardstick.peers import cache, crates, packages
 from hakmem_yardstick.peers.cache import Say, Unobtainable
 from hakmem_yardstick.peers.catalogue import CRATES, MODES, PACKAGES, PEERS
-from hakmem_yardstick.peers.proof import is_in_force, prove
-
-__all__ = [
-    "FOUR",
-    "UnknownAllocator",
-    "choose",
-    "configured_outside",
-    "environment",
-    "installed",
-    "is_in_force",
-    "known",
-    "names",
-    "pick",
-    "preparations",
-]
+from hakmem_yardstick.peers.proof import prove
 
 # What a Debian system has as libraries beside ours: no more is needed to run on them.
 FOUR = (SYSTEM, "mimalloc2", "jemalloc", "tcmalloc")

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from hakmem import callgrind
 from hakmem.folders import Folder
-from hakmem_yardstick.allocators import is_in_force
-from hakmem_yardstick.measure import signal_name
+from hakmem_yardstick.measure import ending
 from hakmem_yardstick.model import Allocator, Measure, Row
+from hakmem_yardstick.peers.proof import is_in_force
 from hakmem_yardstick.runner import Outcome, Unavailable
 from hakmem_yardstick.suite import EXITS
 
@@ -261,10 +261,7 @@ def _raise_for_exit(done: subprocess.CompletedProcess[str]) -> None:
         return
     own = [line for line in done.stderr.splitlines() if not _VALGRINDS_LINE.match(line)]
     said = " ".join(" ".join(own).split())[:300] or "it said nothing"
-    if done.returncode < 0:
-        outcome = signal_name(-done.returncode)
-    else:
-        outcome = EXITS.get(done.returncode, f"exit {done.returncode}")
+    outcome = EXITS.get(done.returncode) or ending(done.returncode)
     raise CountFailed(outcome, f"under valgrind: {said}")
 
 

@@ -79,11 +79,7 @@ class Measured:
     @property
     def outcome(self) -> str:
         """The word for a table's cell: "ok", "hang", "SIGSEGV", "exit 3"."""
-        if self.timed_out:
-            return "hang"
-        if self.status < 0:
-            return signal_name(-self.status)
-        return f"exit {self.status}" if self.status else "ok"
+        return "hang" if self.timed_out else ending(self.status)
 
     @property
     def detail(self) -> str:
@@ -101,11 +97,14 @@ class Measured:
         return f"{how}: {said}" if said else how
 
 
-def signal_name(number: int) -> str:
+def ending(status: int) -> str:
+    """As a word: "ok", "SIGSEGV", "exit 3"."""
+    if status >= 0:
+        return f"exit {status}" if status else "ok"
     try:
-        return signal.Signals(number).name
+        return signal.Signals(-status).name
     except ValueError:
-        return f"signal {number}"
+        return f"signal {-status}"
 
 
 def measure(

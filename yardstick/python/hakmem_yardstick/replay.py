@@ -20,7 +20,7 @@ from hakmem import events, ops
 from hakmem.folders import Folder
 from hakmem.recording import NoRecording
 from hakmem_yardstick.allocators import environment
-from hakmem_yardstick.measure import signal_name
+from hakmem_yardstick.measure import ending
 from hakmem_yardstick.model import Allocator
 
 POINTS = 400  # of a curve
@@ -111,10 +111,8 @@ def play(job: Job) -> Played:
         except subprocess.TimeoutExpired:
             return Played(job.allocator.name, "hang", f"not done after {timeout:.0f} s")
         if done.returncode:
-            status = done.returncode
             said = done.stderr.decode(errors="backslashreplace").strip()[-300:]
-            outcome = signal_name(-status) if status < 0 else f"exit {status}"
-            return Played(job.allocator.name, outcome, said)
+            return Played(job.allocator.name, ending(done.returncode), said)
         return _read(job.allocator.name, ready, np.fromfile(result, dtype="<u8"))
 
 

@@ -136,19 +136,9 @@ class Session:
         ended: float,
         outcome: Outcome,
     ) -> None:
-        run = Run(
-            row=row.name,
-            allocator=allocator.name,
-            round=number,
-            position=position,
-            began=round(ended - self._start - outcome.seconds, 3),
-            seconds=round(outcome.seconds, 4),
-            outcome=outcome.outcome,
-            detail=outcome.detail,
-            values=outcome.values,
-            series=outcome.series,
-            raw=outcome.raw,
-        )
+        began = round(ended - self._start - outcome.seconds, 3)
+        own = vars(outcome) | {"seconds": round(outcome.seconds, 4)}
+        run = Run(row.name, allocator.name, number, position, began, **own)
         if not self._is_same_work(run):
             detail = f"checksum {run.raw['checksum']}, of others {self._work[row.name]}"
             run = replace(run, outcome="other work", detail=detail)

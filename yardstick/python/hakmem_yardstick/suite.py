@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from hakmem import __version__
-from hakmem_yardstick.allocators import environment, is_in_force
+from hakmem_yardstick.allocators import environment
 from hakmem_yardstick.estimate import SUITE_SECONDS, Preparation
 from hakmem_yardstick.machine import available_kib
 from hakmem_yardstick.measure import Measured, measure
 from hakmem_yardstick.model import Allocator, Measure, Row, Run
 from hakmem_yardstick.overlap import overlapped
 from hakmem_yardstick.peers.cache import user_folder, wiped_environment
+from hakmem_yardstick.peers.proof import is_in_force
 from hakmem_yardstick.runner import Outcome
 
 TIME = Measure("time", "ns", "wall-clock time of an operation")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hakmem import process
+from hakmem_yardstick.measure import ending
 from hakmem_yardstick.model import Allocator
 from hakmem_yardstick.peers.probe import DELETE, NAMES, NEW
 
@@ -58,8 +58,7 @@ def prove(allocator: Allocator, environment: Mapping[str, str]) -> Proof:
     if hangs:
         return Proof(f"a short run with it hangs: no end after {_PATIENCE} s")
     if child.returncode < 0:
-        name = signal.Signals(-child.returncode).name
-        return Proof(f"a short run with it ends by {name}: {said[0]}")
+        return Proof(f"a short run with it ends by {ending(child.returncode)}: {said[0]}")
     if child.returncode != 0 or not line:
         return Proof(f"a short run with it exits with {child.returncode}: {said[0]}")
     record = json.loads(line)

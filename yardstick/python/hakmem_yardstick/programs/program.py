@@ -58,10 +58,12 @@ class Place:
     sizes: Mapping[str, int]
     timeout: float
     sample: float | None = SAMPLE_SECONDS
+    before: Sequence[str | Path] = ()
+    """Words that start what follows them."""
 
     def measure(self, command: Sequence[str | Path]) -> Measured:
         return measure(
-            command,
+            [*self.before, *command],
             self.environment,
             timeout=self.timeout,
             sample=self.sample,
