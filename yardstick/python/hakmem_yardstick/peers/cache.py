@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 Say = Callable[[str], None]
@@ -51,3 +52,27 @@ def wiped_environment() -> dict[str, str]:
         if not name.startswith(changing) and name not in flags
     }
     return {**kept, "LC_ALL": "C.UTF-8"}
+
+
+def call(
+    command: list[str], folder: Path, patience: float, variables: Mapping[str, str] | None = None
+) -> str:
+    """What a tool prints that fetches or unpacks. Raises Unobtainable with the end of what it says
+    where it fails."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**wiped_environment(), **(variables or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=patience,
+        )
+    except subprocess.TimeoutExpired:
+        raise Unobtainable(f"{' '.join(command)} took over {patience:.0f} s") from None
+    if done.returncode != 0:
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        why = "; ".join(said[-3:]) or "it said nothing"
+        raise Unobtainable(f"{' '.join(command)} failed: {why}")
+    return done.stdout

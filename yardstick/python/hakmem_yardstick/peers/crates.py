@@ -20,7 +20,7 @@ from pathlib import Path
 
 from hakmem.folders import Folder
 from hakmem_yardstick.estimate import Preparation
-from hakmem_yardstick.peers.cache import Say, Unobtainable, place, wiped_environment
+from hakmem_yardstick.peers.cache import Say, Unobtainable, call, place, wiped_environment
 from hakmem_yardstick.peers.catalogue import Crate
 
 RECIPES = Path(__file__).resolve().parent / "recipes"
@@ -109,13 +109,7 @@ def _fetched(crate: Crate, cache: Path, say: Say) -> Path:
         )
         (project / "src").mkdir()
         (project / "src/lib.rs").touch()
-        refusal = ""
-        for options in ([], ["--offline"]):
-            refusal = _vendor(project, options) or ""
-            if not refusal:
-                break
-        if refusal:
-            raise Unobtainable(f"cargo could not fetch {crate.crate}: {refusal}")
+        _vendor(crate, project)
         made = project / "vendor" / crate.crate
         checksum = json.loads((made / ".cargo-checksum.json").read_text())["package"]
         if checksum != crate.checksum:
@@ -127,25 +121,18 @@ def _fetched(crate: Crate, cache: Path, say: Say) -> Path:
     return kept
 
 
-def _vendor(project: Path, options: list[str]) -> str | None:
-    """None, or why it failed."""
+def _vendor(crate: Crate, project: Path) -> None:
+    """Also without a network, where cargo has it already. Raises Unobtainable."""
     patience = {"CARGO_NET_RETRY": "1", "CARGO_HTTP_TIMEOUT": "20"}
-    try:
-        done = subprocess.run(
-            ["cargo", "vendor", "--quiet", *options, "vendor"],
-            cwd=project,
-            env={**wiped_environment(), **patience},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_FETCH_PATIENCE,
-        )
-    except subprocess.TimeoutExpired:
-        return f"it took over {_FETCH_PATIENCE} s"
-    if done.returncode == 0:
-        return None
-    said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return "; ".join(said[-3:])
+    refusal = ""
+    for options in ([], ["--offline"]):
+        try:
+            line = ["cargo", "vendor", "--quiet", *options, "vendor"]
+            call(line, project, _FETCH_PATIENCE, patience)
+            return
+        except Unobtainable as error:
+            refusal = str(error)
+    raise Unobtainable(f"cargo could not fetch {crate.crate}: {refusal}")
 
 
 def _build(crate: Crate, recipe: str, source: Path, compiler: Compiler, kept: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from hakmem.folders import Folder
 from hakmem_yardstick.estimate import Preparation
 from hakmem_yardstick.model import Allocator, Kind
-from hakmem_yardstick.peers.cache import Say, Unobtainable, place, wiped_environment
+from hakmem_yardstick.peers.cache import Say, Unobtainable, call, place
 from hakmem_yardstick.peers.catalogue import ARCHITECTURE, Package
 
 Step = Callable[[Package, Path, Say], Allocator]
@@ -139,31 +139,12 @@ def _unpack(package: str, to: Path) -> None:
             raise Unobtainable(f"{package} can't be downloaded: there is no {tool} here")
     to.parent.mkdir(parents=True, exist_ok=True)
     with Folder("unpack-", to.parent) as folder:
-        _run(["apt-get", "download", "-q", package], folder)
+        call(["apt-get", "download", "-q", package], folder, _PATIENCE)
         files = list(folder.glob("*.deb"))
         if len(files) != 1:
             raise Unobtainable(f"apt-get downloaded {len(files)} files for {package}")
         made = folder / "made"
-        _run(["dpkg-deb", "--extract", str(files[0]), str(made)], folder)
-        version = _run(["dpkg-deb", "--field", str(files[0]), "Version"], folder)
+        call(["dpkg-deb", "--extract", str(files[0]), str(made)], folder, _PATIENCE)
+        version = call(["dpkg-deb", "--field", str(files[0]), "Version"], folder, _PATIENCE)
         (made / "version").write_text(version)
         place(made, to)
-
-
-def _run(command: list[str], folder: Path) -> str:
-    try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=wiped_environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-        )
-    except subprocess.TimeoutExpired:
-        raise Unobtainable(f"{' '.join(command)} took over {_PATIENCE} s") from None
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or ["it said nothing"]
-        raise Unobtainable(f"{' '.join(command)} failed: {said[-1]}")
-    return done.stdout
