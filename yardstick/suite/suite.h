@@ -108,7 +108,8 @@ extern const struct row seed_rows[], micro_rows[], threads_rows[], stress_rows[]
 
 /* What rows do, by the file that has it. */
 work_fn work_pair, work_pair_random, work_mixed, work_replace; /* seed/work_slots.c */
-work_fn work_batch, work_realloc, work_chase;                  /* seed/work_batch.c */
+work_fn work_batch, work_chase;                                /* seed/work_batch.c */
+work_fn work_realloc;                                          /* micro/work_resize.c */
 work_fn work_own, work_exchange, work_larson;                  /* seed/work_threads.c */
 work_fn work_queue, work_stream;                               /* threads/work_streams.c */
 work_fn work_ring, work_all_to_all;                            /* threads/work_rounds.c */

@@ -1,7 +1,6 @@
 /*
  * Rows of one thread that build something up and take it down: batches and
- * bulk, a buffer grown by realloc, and the walk through nodes that churn has
- * left where it left them.
+ * bulk, and the walk through nodes that churn has left where it left them.
  */
 #include "loops.h"
 
@@ -47,60 +46,6 @@ void work_batch(const struct params *p, struct outcome *out)
     own_release(slot, p->slots * sizeof *slot);
     if (turn != NULL)
         own_release(turn, p->slots * sizeof *turn);
-}
-
-/* ---- realloc: `slots` buffers, a random one of which grows by half */
-
-struct buffer {
-    unsigned char *bytes;
-    size_t size;
-};
-
-static void buffer_verify(const struct buffer *b, size_t slot)
-{
-    /* First and last byte as written at the last growth: both must move along. */
-    if (b->bytes[0] != (unsigned char)slot || b->bytes[b->size - 1] != (unsigned char)b->size)
-        give_up(EXIT_CONTENT, "buffer %zu of %zu bytes lost its content in realloc", slot, b->size);
-}
-
-void work_realloc(const struct params *p, struct outcome *out)
-{
-    struct buffer *buffer = own_memory(p->slots * sizeof *buffer);
-    struct random rng = random_start(p->seed, 0);
-    uint64_t calls = 0, sum = 0;
-
-    clock_start();
-    for (uint64_t i = 0; i < p->iterations; i++) {
-        size_t slot = random_low(random_next(&rng), p->slots);
-        struct buffer *b = &buffer[slot];
-        size_t old = b->size;
-        size_t size = b->bytes == NULL ? p->min : old + old / 2;
-        calls++;
-        if (size > p->max) {
-            buffer_verify(b, slot);
-            free(b->bytes);
-            *b = (struct buffer){0};
-            continue;
-        }
-        unsigned char *bytes = realloc(b->bytes, size);
-        if (bytes == NULL)
-            give_up(EXIT_NO_MEMORY, "realloc(%zu) found no memory", size);
-        *b = (struct buffer){.bytes = bytes, .size = old};
-        if (old != 0)
-            buffer_verify(b, slot);
-        b->size = size;
-        bytes[0] = (unsigned char)slot;
-        bytes[size - 1] = (unsigned char)size;
-        KEEP(bytes);
-        sum += size;
-    }
-    clock_stop(out);
-    out->operations = calls;
-    out->checksum = sum;
-
-    for (uint64_t i = 0; i < p->slots; i++)
-        free(buffer[i].bytes);
-    own_release(buffer, p->slots * sizeof *buffer);
 }
 
 /* ---- chase: `slots` nodes, allocated anew after as many random frees, linked
