@@ -13,10 +13,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
-from hakmem import interrupts, look, metrics, rights
+from hakmem import dashboard, interrupts, look, metrics, rights
 from hakmem.look import CannotLook
 from hakmem.modules import NoModule
 
@@ -50,7 +49,6 @@ exit status:
   2  wrong usage, no such process, the address can't be used, or a module is missing
 """
 DEFAULT = "127.0.0.1:10910"
-DASHBOARD = Path(__file__).resolve().parent / "dashboard.json"
 LOOK_SECONDS = 8.0  # Prometheus waits for ten unless its configuration says otherwise
 LOOK_SHARE = 0.8  # of the time that a client announces
 LOOK_MOST = 600.0
@@ -256,7 +254,7 @@ class Server(ThreadingHTTPServer):
 def run(arguments: argparse.Namespace) -> int:
     if arguments.dashboard:
         with suppress(BrokenPipeError):
-            print(DASHBOARD.read_text(), end="", flush=True)
+            print(dashboard.text(), end="", flush=True)
         return 0
     try:
         pids = look.read_pids(arguments.pids)

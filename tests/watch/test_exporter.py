@@ -25,7 +25,7 @@ import prometheus_client.openmetrics.parser
 import prometheus_client.parser
 import pytest
 
-from hakmem import exporter_command, metrics
+from hakmem import dashboard, exporter_command, metrics
 from hakmem.exporter_command import Server
 from tests.nobody import as_nobody, readable_by_nobody
 from tests.ran import ran
@@ -34,8 +34,6 @@ from tests.watch.watched import SECONDS, SHARE, Command, Process, running
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 FORMATS = ((OPENMETRICS, prometheus_client.openmetrics.parser), ("", prometheus_client.parser))
 """What a client accepts, and what reads it."""
-ROOT = Path(__file__).parents[2]
-DASHBOARD = ROOT / "python/hakmem/dashboard.json"
 Found = dict[tuple[str, ...], float]
 
 
@@ -392,7 +390,7 @@ def test_another_users_process_is_not_read(command: Command, plant: Process) -> 
 
 
 def expressions() -> list[str]:
-    board = json.loads(DASHBOARD.read_text())
+    board = json.loads(dashboard.text())
     return [target["expr"] for panel in board["panels"] for target in panel["targets"]]
 
 
@@ -401,8 +399,10 @@ def test_the_dashboard_asks_for_metrics_that_there_are(command: Command, plant: 
     there = {key[0] for key in found_in(text, prometheus_client.parser)}
     asked = {name for one in expressions() for name in re.findall(r"hakmem_\w+", one)}
     assert asked and asked <= there
-    assert command("exporter", "--dashboard").stdout == DASHBOARD.read_text()
-    assert json.loads(DASHBOARD.read_text())["schemaVersion"] >= 39
+    board = json.loads(command("exporter", "--dashboard").stdout)
+    assert board["schemaVersion"] >= 39
+    ids = [panel["id"] for panel in board["panels"]]
+    assert ids == list(range(1, len(ids) + 1))
 
 
 def _ask(port: int, query: str) -> list[dict[str, Any]]:
