@@ -96,6 +96,7 @@ MODULE_FLOOR = {
     "compare_command": 4,
     "rows": 2,
     "metrics": 3,
+    "dashboard": 0,
     "exporter_command": 4,
     "sites": 3,
     "why": 3,

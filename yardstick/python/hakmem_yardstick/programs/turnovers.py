@@ -77,9 +77,9 @@ def turnover(command: Command) -> Run:
 
 
 def _compile(folder: Path, _sizes: Mapping[str, int]) -> None:
-    compile_it = [found("g++"), "-std=c++17", "-O2", SCRIPTS / "turnover.cc"]
-    subprocess.run([*compile_it, "-o", folder / "turnover"], env=CLIENT, check=True,
-                   capture_output=True)  # fmt: skip
+    compile_it: list[str | Path] = [found("g++"), "-std=c++17", "-O2", SCRIPTS / "turnover.cc"]
+    compile_it += ["-o", folder / "turnover"]
+    subprocess.run(compile_it, env=CLIENT, check=True, capture_output=True)
 
 
 def _postgres(place: Place) -> Ran:
