@@ -259,8 +259,16 @@ def test_a_map_of_another_process(
     if by == "the library":
         profile_of(program, planted.library, tmp_path, str(names), HAKMEM_PROFILE_FILE=str(heap))
     else:
-        words = ("run", "--profile=x.heap", *EXACT, program, names)
-        done = ran("/bin/sh", command.path, *words, cwd=tmp_path)
+        done = ran(
+            "/bin/sh",
+            command.path,
+            "run",
+            "--profile=x.heap",
+            *EXACT,
+            program,
+            names,
+            cwd=tmp_path,
+        )
         assert done.returncode == 0, done.stderr
     profile = heap_profile.read(heap)
     began, ended = profile.started, profile.written
