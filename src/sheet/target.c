@@ -539,7 +539,7 @@ uint64_t kernel_start(const char *process)
 static uint64_t milliseconds(clockid_t clock)
 {
     struct timespec now = {0, 0};
-    CALL(SYS_clock_gettime, clock, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 

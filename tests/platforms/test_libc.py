@@ -49,7 +49,7 @@ CALLS = {
     "report": {"strncmp"} | BLOCKS_ARE_FILLED,
     "glibc": {"fprintf", "fputs", "fwrite"},
     **dict.fromkeys(("look", "own", "walk"), TEXT),
-    "target": {"getauxval", "strchr"} | TEXT,
+    "target": {"clock_gettime", "getauxval", "strchr"} | TEXT,
 }
 
 

@@ -43,7 +43,8 @@ unsigned long getauxval(unsigned long type)
     kernel_object.head.e_phoff = kernel_object_at(&kernel_object.part);
     kernel_object.head.e_phnum = 1;
     kernel_object.part.p_type = PT_DYNAMIC;
-    kernel_object.part.p_offset = kernel_object_at(kernel_object.dynamic);
+    kernel_object.part.p_vaddr = kernel_object_at(kernel_object.dynamic);
+    kernel_object.part.p_offset = kernel_object.part.p_vaddr;
     kernel_object.dynamic[0].d_tag = DT_SYMTAB;
     kernel_object.dynamic[0].d_un.d_ptr = kernel_object_at(kernel_object.symbols);
     kernel_object.dynamic[1].d_tag = DT_STRTAB;
@@ -53,8 +54,11 @@ unsigned long getauxval(unsigned long type)
     kernel_object.hash[1] = 3;
     kernel_object.symbols[1].st_name = 1;
     kernel_object.symbols[2].st_name = 1 + sizeof "__kernel_clock_gettime";
-    for (unsigned i = 1; i < 3; i++)
+    for (unsigned i = 1; i < 3; i++) {
+        kernel_object.symbols[i].st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+        kernel_object.symbols[i].st_shndx = 1; /* it is defined */
         kernel_object.symbols[i].st_value = kernel_object_at((const void *)kernel_clock);
+    }
     return (unsigned long)&kernel_object;
 }
 
