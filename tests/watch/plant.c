@@ -125,12 +125,13 @@ static void *deep(void *nothing)
 
 static void *stacks_full(void *nothing)
 {
-    void *some[64];
+    enum { BLOCKS = 256 }; /* more than a stack holds: what was not written to leaves it first */
+    void *some[BLOCKS];
     for (unsigned size = 16; size <= 1024; size += 16) {
-        for (unsigned i = 0; i < 64; i++)
+        for (unsigned i = 0; i < BLOCKS; i++)
             if ((some[i] = malloc(size)) != NULL)
                 memset(some[i], 1, size);
-        for (unsigned i = 0; i < 64; i++)
+        for (unsigned i = 0; i < BLOCKS; i++)
             free(some[i]);
     }
     if (write(pipes[1], "1", 1) != 1)
