@@ -207,7 +207,7 @@ def test_a_umask_that_lets_nobody_in(recorded: Recorded) -> None:
 
 
 def test_a_long_command_line(recorded: Recorded) -> None:
-    """Its end is left out."""
+    """Its end is left out; more of it where the process was gone before anybody asked."""
     words = ["-c", ":", "sh", *(f"{n}" + "x" * 3000 for n in range(30)), "x" * 100_000]
     done = subprocess.run(
         [str(recorded.hakmem), "record", "-o", str(recorded.file), "--", "/bin/sh", *words],
@@ -219,7 +219,7 @@ def test_a_long_command_line(recorded: Recorded) -> None:
     assert done.returncode == 0, done.stderr
     (shell,), whole = recorded.processes()
     command = shell.facts["command"]
-    assert whole and command[:10] == ["/bin/sh", *words[:9]] and command[-1] == "..."
+    assert whole and command[:5] == ["/bin/sh", *words[:4]] and len(command) < len(words)
     assert "/bin/sh -c : sh 0xxx" in recorded.trace().stdout
 
 
