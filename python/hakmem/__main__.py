@@ -2,6 +2,7 @@
 the Python package (`python3 -m hakmem ...`), it starts the command."""
 
 import os
+import resource
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -25,6 +26,9 @@ def front() -> str:
 if __name__ == "__main__":
     if __package__:
         os.execv(front(), ["hakmem", *sys.argv[1:]])
+    # Where files must be small, the beginnings of compiled modules would be left for good.
+    if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
+        sys.dont_write_bytecode = True
     from hakmem.cli import main
 
     main()
