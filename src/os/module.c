@@ -172,6 +172,8 @@ static struct symbols symbols_of_loaded(const struct dl_phdr_info *info)
 static void find_symbol(struct search *search, const struct symbols *s)
 {
     size_t count = symbols_count(s);
+    if (s->table == NULL || s->names == NULL)
+        return;
     for (size_t i = 0; i < count; i++) {
         const ElfW(Sym) *symbol = &s->table[i];
         uintptr_t start = s->base + symbol->st_value;

@@ -77,6 +77,8 @@ static inline size_t symbols_count(const struct symbols *s)
 static inline void *symbols_function(const struct symbols *s, const char *name)
 {
     size_t count = symbols_count(s);
+    if (s->table == NULL || s->names == NULL)
+        return NULL;
     for (size_t i = 0; i < count; i++) {
         const ElfW(Sym) *symbol = &s->table[i];
         unsigned visibility = symbol->st_other & 3;
