@@ -162,8 +162,9 @@ FAST struct bin *cache_bin(struct cache *cache, size_t offset)
  *
  * The second word of a free block of up to 32 KiB is the seal: free sets it, malloc takes it away.
  * A block that bears it when it is freed may be free already, which the slow path proves or refutes
- * (front/proof.h); a program may have copied the word from memory that it never wrote. */
-#define SEAL ((uint64_t)0xf3eeb10c5ea1ed17)
+ * (front/proof.h); a program may have copied the word from memory that it never wrote. It is no
+ * pointer, and one instruction holds it: its upper half is the sign of the lower one. */
+#define SEAL ((uint64_t)0xffffffffc5ea1ed7)
 typedef uint64_t __attribute__((may_alias)) block_word;
 
 FAST bool block_sealed(const void *p) { return ((const block_word *)p)[1] == SEAL; }

@@ -14,15 +14,14 @@ static inline struct capacity_share share_alone(size_t bytes)
     return (struct capacity_share){.bytes = bytes, .weight = SIZE_MAX};
 }
 
-/* Of one thread of `threads` that has refilled so often: a part of what is in use, so that a small
- * heap is not mostly stacks, at most `keep` for all; of few threads each has more than the least.
- */
+/* Of one thread of `threads` that has refilled so often: its part of what all may hold, which is a
+ * part of what is in use, at most `keep`, but enough for a few; of many threads each has what it
+ * grew to. */
 static inline struct capacity_share share_at_work(size_t threads, size_t refills, size_t used,
                                                   size_t keep, size_t bytes)
 {
-    size_t all = larger(smaller(used / LAW_SMALL_PART, keep), LAW_SMALL_PART * LAW_SHARE_LEAST);
-    size_t first = larger(LAW_TINY_PART * LAW_SHARE_LEAST / threads, LAW_SHARE_FIRST);
-    size_t least = smaller(first + refills * LAW_SHARE_REFILL, LAW_SHARE_LEAST);
+    size_t all = larger(smaller(used / LAW_SMALL_PART, keep), LAW_TINY_PART * LAW_SHARE_LEAST);
+    size_t least = smaller(LAW_SHARE_FIRST + refills * LAW_SHARE_REFILL, LAW_SHARE_LEAST);
     return (struct capacity_share){.bytes = bytes, .weight = larger(all / threads, least)};
 }
 

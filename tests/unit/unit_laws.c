@@ -50,8 +50,8 @@ static void threads_share_a_part_of_what_is_in_use(void)
     EXPECT_EQUAL(share_alone(MiB).bytes, MiB);
     EXPECT_EQUAL(share_alone(MiB).weight, SIZE_MAX);
     EXPECT_EQUAL(share_at_work(2, 0, 0, SIZE_MAX, MiB).bytes, MiB);
-    EXPECT_EQUAL(weight_of(2, 0, 0), LAW_SMALL_PART * LAW_SHARE_LEAST / 2);
-    const size_t least = LAW_SMALL_PART * (size_t)LAW_SHARE_LEAST;
+    const size_t least = LAW_TINY_PART * (size_t)LAW_SHARE_LEAST;
+    EXPECT_EQUAL(weight_of(2, 0, 0), least / 2);
     const size_t used = 16 * LAW_SMALL_PART * least;
     EXPECT_EQUAL(weight_of(2, 0, used), 8 * least);
     /* At most so much as may be kept of all, but the least. */
