@@ -121,7 +121,7 @@ MECHANISMS = {
     "a class compacts": "heap/shard.c:shard_settle_compaction",
     "the scavenger, by time": "life/purge.c:purge_by_time",
     "blocks of threads that a fork left behind": "front/owners.c:orphan_take_in",
-    "a thread rests when it has given back nearly all": "front/refill.c:thread_comes_to_rest",
+    "a thread ebbs when it has given back nearly all": "front/refill.c:cache_settle_ebb",
     "a thread that only frees keeps less": "learn/capacity.h:capacity_drains",
     "of many threads each keeps little at first": "learn/share.h:share_at_work",
     "a thread ends": "front/owners.c:cache_delete",

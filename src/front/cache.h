@@ -114,8 +114,9 @@ struct cache {
     size_t untold_frees; /* of which so many, and all before; the owner's */
     size_t unclocked;    /* bytes given that the allocation clock does not know yet; lock: cache */
     size_t taken;        /* bytes refilled beyond those given back, or negative; lock: cache */
-    size_t most_taken;   /* of these, at once since it rested last; lock: cache */
-    size_t stays_until;  /* the time of day before which it does not rest again; lock: cache */
+    size_t most_taken;   /* of these, at once since it ebbed last; lock: cache */
+    size_t ebb;          /* while it ebbs, what its stacks may hold; else 0; lock: cache */
+    size_t stays_until;  /* the time of day before which it does not ebb again; lock: cache */
     size_t began;        /* refills of those who had it before; the owner's */
     unsigned closings;   /* its own reasons (closing.h); atomic, changed under its lock */
     uint16_t whole;      /* what the map has for a block of whole slices, or NO_WHOLE: in constant

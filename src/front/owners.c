@@ -24,7 +24,7 @@ static struct cache *cache_make(void)
     cache->mine = NULL;
     cache->sampler = NULL;
     cache->hardened = NULL;
-    cache->stays_until = cache->ages = 0;
+    cache->stays_until = cache->ebb = cache->ages = 0;
     cache->refills = cache->flushes = cache->unclocked = cache->untold = cache->large_told =
         cache->outflow = 0;
     cache->hinted = 0;
@@ -65,7 +65,7 @@ COLD struct cache *cache_new(void)
         lock_take(cache->lock);
         cache->asking = false;
         cache->fresh = true;
-        cache->taken = cache->most_taken = 0;
+        cache->taken = cache->most_taken = cache->ebb = 0;
         cache->began = cache->refills;
         if (cache->sampler != NULL) /* the stack of another thread */
             cache->sampler->tape.stack_low = cache->sampler->tape.stack_top = 0;
@@ -116,8 +116,7 @@ struct finding cache_put_all(struct cache *cache)
     return found;
 }
 
-/* And makes it new. */
-static struct finding cache_drain(struct cache *cache)
+struct finding cache_drain(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
     struct finding found = cache_put_all(cache);

@@ -45,4 +45,7 @@ void orphan_take_in(void);
 /* Frees all that the cache holds; the first wrong block found. The caller holds the lock. */
 struct finding cache_put_all(struct cache *cache);
 
+/* And makes it new. */
+struct finding cache_drain(struct cache *cache);
+
 #endif

@@ -117,8 +117,10 @@ static struct finding stack_flush(struct cache *cache, unsigned cls)
     bool one_way = goes_one_way(cold, true, shared);
     seen.passes = one_way || foreign;
     seen.drains = drains;
-    stack_adapt(cache, cls, seen);
-    size_t keep = cold->capacity - capacity_batch(cold->capacity, one_way);
+    bool ebbs = cache->ebb > 0;
+    if (likely(!ebbs))
+        stack_adapt(cache, cls, seen);
+    size_t keep = cold->capacity - capacity_batch(cold->capacity, one_way || ebbs);
     if (used <= keep)
         return (struct finding){MISUSE_NONE, NULL};
     cache->outflow += (used - keep) * size_classes[cls].size;
@@ -135,44 +137,75 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
     return found;
 }
 
-/* Then it does not rest again: the next time that it stops may be as short. */
-static bool rested_lately(const struct cache *cache)
+/* Then it does not ebb again: the next time that it stops may be as short. */
+static bool ebbed_lately(const struct cache *cache)
 {
     return os_milliseconds() < cache->stays_until;
 }
 
 /* A thread that has given back nearly all that it took, by frees alone, has nothing to do with what
- * its stacks hold: it empties them and rests, since nobody else can take from them while it sleeps.
- * What costs least to look at comes first. */
-static COLD bool thread_comes_to_rest(const struct cache *cache)
+ * its stacks hold, and nobody else can take from them while it sleeps: a block kept would keep its
+ * page from going back. One that frees what others allocated ebbs while little is in use. What
+ * costs least to look at comes first. */
+static COLD bool thread_ebbs(const struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    ptrdiff_t stacks_hold = (ptrdiff_t)(cache->capacity_bytes + cache->large_bytes);
     ptrdiff_t taken = (ptrdiff_t)cache->taken;
+    ptrdiff_t room = (ptrdiff_t)(cache->capacity_bytes + cache->large_bytes);
     if (!use_returns())
         return false;
-    if (taken <= 0) /* it frees what others took */
-        return use_low() && !rested_lately(cache);
-    return returns_rests(taken - stacks_hold, cache->most_taken) && !rested_lately(cache) &&
-           returns_rests(taken - (ptrdiff_t)stacks_bytes(cache), cache->most_taken);
+    if (taken <= 0)
+        return use_low() && !ebbed_lately(cache);
+    return returns_ebbs(taken - room, cache->most_taken) && !ebbed_lately(cache) &&
+           returns_ebbs(taken - (ptrdiff_t)stacks_bytes(cache), cache->most_taken);
 }
 
-/* Until it allocates; and one that frees what others allocated, while little is in use. */
-static bool thread_still_rests(const struct cache *cache)
+/* What its stacks could hold, as small as new ones. */
+static size_t first_bytes(const struct cache *cache)
 {
-    return (ptrdiff_t)cache->taken > 0 || use_low();
+    size_t bytes = 0;
+    for (unsigned stack = begun_from(cache, 0); stack < CLASS_LARGE;
+         stack = begun_from(cache, stack + 1))
+        bytes += size_classes[stack].first * size_classes[stack].size;
+    return bytes;
 }
 
-/* A block kept would keep its page from going back, so none is until the next refill. */
+/* Its stacks are emptied, and hold as little as new ones until it allocates. */
+static COLD struct finding cache_ebbs(struct cache *cache)
+{
+    ASSERT(lock_held(cache->lock));
+    cache->ebb = first_bytes(cache);
+    cache->stays_until = os_milliseconds() + RETURNS_ROUND_MS;
+    store_relaxed(&purge_due, clock_now()); /* there may be much to give back */
+    return cache_drain(cache);
+}
+
+/* It rests: its frees go to the slabs. */
 static COLD struct finding cache_rest(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    struct finding found = cache_put_all(cache);
-    cache_reset(cache);
+    struct finding found = cache_drain(cache);
     arrays_purge(cache);
-    cache->stays_until = os_milliseconds() + RETURNS_ROUND_MS;
     cache_close(cache, CLOSED_RESTS, true);
-    store_relaxed(&purge_due, clock_now()); /* there may be much to give back */
+    store_relaxed(&purge_due, clock_now());
+    return found;
+}
+
+/* Before blocks of a full stack are freed. Once all that is left would find room in the stacks, the
+ * thread may never come again to empty them. */
+static COLD struct finding cache_settle_ebb(struct cache *cache, unsigned stack)
+{
+    ASSERT(lock_held(cache->lock));
+    struct finding found = {MISUSE_NONE, NULL};
+    if (cache->ebb == 0 && thread_ebbs(cache))
+        found = cache_ebbs(cache);
+    if (cache->ebb == 0)
+        return found;
+    size_t goes = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]) *
+                  size_classes[stack_class(stack)].size;
+    size_t left = (ptrdiff_t)cache->taken > 0 ? cache->taken : use_live();
+    if (left <= cache->ebb + goes)
+        finding_keep(&found, cache_rest(cache));
     return found;
 }
 
@@ -210,11 +243,10 @@ SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
         return (struct finding){MISUSE_FREE, p};
     struct finding found = {MISUSE_NONE, NULL};
     stack_settle(cache, stack);
-    if (unlikely(cache_rests(cache))) {
-        if (!thread_still_rests(cache))
-            cache_close(cache, CLOSED_RESTS, false);
-    } else if (stack_used(bin, cold) >= cold->capacity && thread_comes_to_rest(cache)) {
-        found = cache_rest(cache);
+    if (unlikely(cache->ebb > 0) && (ptrdiff_t)cache->taken <= 0 && !use_low())
+        cache_flows(cache);
+    if (!cache_rests(cache) && stack_used(bin, cold) >= cold->capacity) {
+        found = cache_settle_ebb(cache, stack);
         stack_settle(cache, stack);
     }
     bool keeps = cold->direct_frees == 0 && !cache_rests(cache) && cold->capacity > 0;

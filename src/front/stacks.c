@@ -82,9 +82,10 @@ void stack_settle(struct cache *cache, unsigned stack)
     stack_set_top(bin, cold->base + used);
 }
 
-/* A thread that rested is at work again. */
-static COLD void cache_returns(struct cache *cache)
+COLD void cache_flows(struct cache *cache)
 {
+    ASSERT(lock_held(cache->lock));
+    cache->ebb = 0;
     cache->most_taken = (ptrdiff_t)cache->taken > 0 ? cache->taken : 0;
     cache_close(cache, CLOSED_RESTS, false);
 }
@@ -93,8 +94,8 @@ void cache_took(struct cache *cache, size_t bytes)
 {
     ASSERT(lock_held(cache->lock));
     cache->taken += bytes;
-    if (unlikely(cache_rests(cache)))
-        cache_returns(cache);
+    if (unlikely(cache->ebb > 0))
+        cache_flows(cache);
     if ((ptrdiff_t)cache->taken > (ptrdiff_t)cache->most_taken)
         cache->most_taken = cache->taken;
 }

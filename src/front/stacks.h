@@ -29,6 +29,9 @@ struct finding stacks_put(struct cache *cache, unsigned first, unsigned end);
 /* Bytes that all stacks hold. */
 size_t stacks_bytes(const struct cache *cache);
 
+/* The thread is at work again, and ebbs no more. */
+void cache_flows(struct cache *cache);
+
 /* The thread took so many bytes from slabs, or gave so many back. */
 void cache_took(struct cache *cache, size_t bytes);
 void cache_gave(struct cache *cache, size_t bytes);

@@ -61,12 +61,12 @@ static inline size_t returns_paid(size_t vain, size_t worked, size_t rested)
     return milliseconds <= vain / LAW_WORK_MS ? vain - milliseconds * LAW_WORK_MS : 0;
 }
 
-/* Milliseconds between two looks of the scavenger, and at least between two rests of a thread. */
+/* Milliseconds between two looks of the scavenger, and at least between two ebbs of a thread. */
 #define RETURNS_ROUND_MS (LAW_IN_A_ROW * LAW_HOLD_MS)
 
 /* Whether a thread that took `most` bytes at once more than it gave back, and now `taken`, will
  * hardly want soon what its stacks hold. */
-static inline bool returns_rests(ptrdiff_t taken, size_t most)
+static inline bool returns_ebbs(ptrdiff_t taken, size_t most)
 {
     return most >= LAW_SHARE_FIRST && taken <= (ptrdiff_t)(most / LAW_SMALL_PART);
 }

@@ -115,6 +115,7 @@ struct use use;
 struct limits limits = {.keep = SIZE_MAX};
 bool use_returns(void) { return true; }
 bool use_low(void) { return false; }
+size_t use_live(void) { return 0; }
 size_t purge_due;
 void *meta_take(size_t bytes) { return cut(bytes, CACHE_LINE); }
 void *meta_take_pages(size_t bytes) { return cut(bytes, 4096); }

@@ -259,14 +259,14 @@ static void looks_come_when_little_may_be_left(void)
     EXPECT(!returns_low(0, LAW_SMALL_PART * (size_t)LAW_LITTLE - 1));
 }
 
-static void a_thread_rests_that_has_given_nearly_all_back(void)
+static void a_thread_ebbs_that_has_given_nearly_all_back(void)
 {
     const size_t most = LAW_SMALL_PART * (size_t)LAW_SHARE_FIRST;
-    EXPECT(!returns_rests(0, LAW_SHARE_FIRST - 1));
-    EXPECT(returns_rests(0, LAW_SHARE_FIRST));
-    EXPECT(returns_rests(-1, LAW_SHARE_FIRST)); /* others' blocks with its own */
-    EXPECT(returns_rests(LAW_SHARE_FIRST, most));
-    EXPECT(!returns_rests(LAW_SHARE_FIRST + 1, most));
+    EXPECT(!returns_ebbs(0, LAW_SHARE_FIRST - 1));
+    EXPECT(returns_ebbs(0, LAW_SHARE_FIRST));
+    EXPECT(returns_ebbs(-1, LAW_SHARE_FIRST)); /* others' blocks with its own */
+    EXPECT(returns_ebbs(LAW_SHARE_FIRST, most));
+    EXPECT(!returns_ebbs(LAW_SHARE_FIRST + 1, most));
 }
 
 /* ---- huge pages ---- */
@@ -319,7 +319,7 @@ int main(void)
     work_pays_what_went_back_in_vain();
     a_debt_ends();
     looks_come_when_little_may_be_left();
-    a_thread_rests_that_has_given_nearly_all_back();
+    a_thread_ebbs_that_has_given_nearly_all_back();
     superslabs_start_huge_in_a_heap_of_small_blocks();
     slow_touches_are_followed_by_longer_and_longer_pauses();
     puts("23 passed, 0 failed");

@@ -120,6 +120,7 @@ static void stay_closed(const char *what, void (*opens)(void), enum closing reas
 
 static void a_refill_ends_the_rest(void)
 {
+    cache->ebb = 1;
     set(CLOSED_RESTS, true);
     EXPECT_EQUAL(stacks_that_are_open(), 0);
     by_owner(refills);

@@ -125,7 +125,7 @@ static void *deep(void *nothing)
 
 static void *stacks_full(void *nothing)
 {
-    enum { BLOCKS = 256 }; /* more than a stack holds: what was not written to leaves it first */
+    enum { BLOCKS = 1024 }; /* more than a stack holds: what was not written to leaves it first */
     void *some[BLOCKS];
     for (unsigned size = 16; size <= 1024; size += 16) {
         for (unsigned i = 0; i < BLOCKS; i++)
