@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #define WAIT_MS 2000
 #define STEP_MS 2
 #define WRITES_MOST 1000000u
+#define NAME_MOST 256
 
 /* Straight from the process: what target_read has kept is old. */
 static bool read_now(int thread, uint64_t at, void *to, size_t bytes)
@@ -121,6 +123,29 @@ static bool call_for_it(int thread, const struct tables *tables)
     return say_closed(thread, tables) && make_due(thread, tables);
 }
 
+/* Two commands at once would write one order of two. */
+static bool become_the_only_one(const struct target *t)
+{
+    for (uint64_t until = now_ms() + WAIT_MS; flock(t->memory, LOCK_EX | LOCK_NB) != 0;) {
+        if (errno != EWOULDBLOCK || now_ms() >= until)
+            return errno != EWOULDBLOCK; /* a kernel without such locks */
+        nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000}, NULL);
+    }
+    return true;
+}
+
+static size_t name_room(const struct watch_orders *w)
+{
+    return w->name_bytes < NAME_MOST ? w->name_bytes : NAME_MOST;
+}
+
+static void name_of(const struct watch_orders *w, const struct order *order, char *name)
+{
+    memset(name, 0, NAME_MOST);
+    if (order->name != NULL)
+        memcpy(name, order->name, strnlen(order->name, name_room(w) - 1));
+}
+
 /* Fills in the fields; the number last. */
 static bool write_order(int thread, const struct watch_orders *w, const struct order *order,
                         uint32_t number)
@@ -128,14 +153,54 @@ static bool write_order(int thread, const struct watch_orders *w, const struct o
     uint64_t at = address(w->orders);
     uint32_t kind = order->kind;
     uint64_t value = order->value;
-    char name[256] = "";
-    size_t room = w->name_bytes < sizeof name ? w->name_bytes : sizeof name;
-    if (order->name != NULL)
-        memcpy(name, order->name, strnlen(order->name, room - 1));
+    char name[NAME_MOST];
+    name_of(w, order, name);
     return write_now(thread, at + w->order_at, &kind, sizeof kind) &&
            write_now(thread, at + w->value_at, &value, sizeof value) &&
-           write_now(thread, at + w->name_at, name, room) &&
+           write_now(thread, at + w->name_at, name, name_room(w)) &&
            write_now(thread, at + w->asked_at, &number, sizeof number);
+}
+
+/* Where the order that waits is of the same kind and name, it gets the value of this one. */
+static bool replace_waiting(int thread, const struct tables *tables, const struct order *order)
+{
+    const struct watch_orders *w = &tables->orders;
+    uint64_t at = address(w->orders);
+    uint32_t kind = 0;
+    uint64_t value = order->value;
+    char waits[NAME_MOST] = "";
+    char name[NAME_MOST];
+    name_of(w, order, name);
+    return read_now(thread, at + w->order_at, &kind, sizeof kind) && kind == order->kind &&
+           read_now(thread, at + w->name_at, waits, name_room(w)) &&
+           memcmp(waits, name, name_room(w)) == 0 &&
+           write_now(thread, at + w->value_at, &value, sizeof value) && call_for_it(thread, tables);
+}
+
+static bool is_idle(int pid, struct why *why)
+{
+    return because(why, EXIT_WAITS,
+                   "process %d is idle: it will do so when it next frees memory; a debugger can "
+                   "have it at once: gdb -p %d -batch -ex 'call (int)malloc_trim(0)'",
+                   pid, pid);
+}
+
+/* Waits until the order before is done. Else the one that waits may be this one. */
+static bool none_waits(const struct tables *tables, int pid, const struct order *order,
+                       uint32_t asked, struct why *why)
+{
+    const struct watch_orders *w = &tables->orders;
+    const int thread = process_thread();
+    if (done(thread, w, asked))
+        return true;
+    bool same = replace_waiting(thread, tables, order);
+    if (wait_for(thread, w, asked))
+        return true;
+    return same ? is_idle(pid, why)
+                : because(why, EXIT_WAITS,
+                          "an earlier order still waits, so this one was not given: process %d "
+                          "has not called malloc or free since",
+                          pid);
 }
 
 static const char *refusal(enum order_kind order, uint32_t answer)
@@ -169,22 +234,21 @@ bool order_give(struct target *t, const struct tables *tables, int pid, struct o
     if (w->orders == NULL || w->name_bytes == 0 || !target_mapped(t, address(w->orders), w->size) ||
         !target_mapped(t, address(w->due), sizeof(uint64_t)))
         return because(why, EXIT_NONSENSE, "its hakmem takes no orders");
+    if (!become_the_only_one(t))
+        return because(why, EXIT_WAITS,
+                       "another command's order to process %d still waits, so this one was not "
+                       "given",
+                       pid);
     if (!read_now(thread, address(w->orders) + w->asked_at, &asked, sizeof asked))
         return because(why, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
-    if (!done(thread, w, asked) && !wait_for(thread, w, asked))
-        return because(why, EXIT_WAITS,
-                       "an earlier order still waits: process %d has not called malloc or free "
-                       "since",
-                       pid);
+    if (!none_waits(tables, pid, order, asked, why))
+        return false;
     if (!write_order(thread, w, order, asked + 1) || !call_for_it(thread, tables))
         return errno == EPERM || errno == EACCES
                    ? because(why, EXIT_RIGHTS, "no permission to write to process %d", pid)
                    : because(why, EXIT_TARGET, "process %d: %s", pid, strerror(errno));
     if (!wait_for(thread, w, asked + 1))
-        return because(why, EXIT_WAITS,
-                       "process %d is idle: it will do so when it next frees memory; a debugger "
-                       "can have it at once: gdb -p %d -batch -ex 'call (int)malloc_trim(0)'",
-                       pid, pid);
+        return is_idle(pid, why);
     if (!read_now(thread, address(w->orders) + w->answer_at, &answer, sizeof answer) ||
         !read_now(thread, address(w->orders) + w->result_at, &order->result, sizeof order->result))
         return because(why, EXIT_TARGET, "process %d: %s", pid, strerror(errno));

@@ -32,7 +32,7 @@ exit status, the first that is not 0 of several processes:
   1  the process does not use hakmem, or one that has no marks
   2  wrong usage, or no such process
   3  no permission
-  4  the process is idle, and will do it later
+  4  the process is idle, and will do it later, unless an earlier order waits: then not this one
 """
 MOST = 39  # bytes of a name
 

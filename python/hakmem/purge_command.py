@@ -29,7 +29,7 @@ exit status, the first that is not 0 of several processes:
   1  the process does not use hakmem, or its heap can't be read
   2  wrong usage, or no such process
   3  no permission
-  4  the process is idle, and will do it later
+  4  the process is idle, and will do it later, unless an earlier order waits: then not this one
 """
 
 

@@ -35,7 +35,7 @@ exit status:
   1  the process does not use hakmem, or refused the option
   2  wrong usage, or no such process
   3  no permission
-  4  the process is idle, and will do it later
+  4  the process is idle, and will do it later, unless an earlier order waits: then not this one
 """
 SUFFIXES = {"K": "KiB", "M": "MiB", "G": "GiB", "KiB": "KiB", "MiB": "MiB", "GiB": "GiB"}
 SWITCHES = {"on": 1, "true": 1, "yes": 1, "1": 1, "off": 0, "false": 0, "no": 0, "0": 0}

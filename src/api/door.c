@@ -22,11 +22,19 @@ static inline void settle_visits(struct cache *cache)
         set_visits(cache, on);
 }
 
-COLD void give_memory_back(bool freed, size_t own)
+static void obey(void)
 {
     if (orders_waiting())
         orders_obey(thread_cache());
+}
+
+COLD void give_memory_back(bool freed, size_t own)
+{
+    obey();
     purge_step(freed, own);
+    /* Of an order that came meanwhile the step has overwritten when it is due. */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    obey();
     if (freed)
         scavenger_rouse();
     struct cache *cache = thread_cache();

@@ -15,6 +15,7 @@ import pytest
 
 from hakmem.table import gone
 from tests.nobody import as_nobody, readable_by_nobody
+from tests.ran import clean_environment
 from tests.watch.watched import Command, Process, running
 
 # Says "ready", then frees and allocates, and says what an option is whenever it is asked.
@@ -112,6 +113,38 @@ def test_an_idle_process_obeys_later(command: Command, plant: Process) -> None:
     assert command.sheet(plant.pid)["kept"] == 0
     done = command("set", plant.pid, "compact=off")
     assert done.returncode == 4 and "is idle" in done.stderr
+
+
+def test_an_order_that_waits_gets_a_new_value(command: Command, plant: Process) -> None:
+    """Else the last that was said would not be what is done."""
+    before = plant.ask("kept")
+    assert command("set", plant.pid, "keep_bytes=1M").returncode == 4
+    done = command("set", plant.pid, "keep_bytes=99G")
+    assert done.returncode == 4 and "is idle" in done.stderr, done
+    plant.ask("holes")  # it frees
+    assert command.sheet(plant.pid)["kept"] > before / 2, "of 1M nothing would be left"
+
+
+def test_a_profile_of_an_idle_process_is_over_when_it_works(
+    command: Command, plant: Process
+) -> None:
+    assert command("profile", "--text", "--seconds", "0", plant.pid).returncode == 0
+    plant.ask("holes")  # it frees, and obeys
+    plant.ask("kept")
+    done = command("sheet", "--sites", plant.pid)
+    assert "no heap profile was on" in done.stdout, done
+
+
+def test_orders_of_two_commands_at_once(command: Command, library: Path) -> None:
+    with at_work(library) as process:
+        names = [f"mark{n}" for n in range(12)]
+        words = [str(command.path), "mark", str(process.pid)]
+        marking = [subprocess.Popen([*words, name], env=clean_environment()) for name in names]
+        for number, one in enumerate(marking):
+            if one.wait() == 4:  # on a busy machine
+                assert in_the_end(command, *words[1:], names[number]).returncode == 0
+        said = command("top", "--prometheus", process.pid).stdout
+        assert all(f'mark="{name}"' in said for name in names), said
 
 
 @pytest.mark.parametrize(("scavenger", "status"), [("on", 0), ("off", 4)])
