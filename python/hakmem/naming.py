@@ -35,6 +35,7 @@ _RUST_LETTERS = {
     "SP": "@",
     "C": ",",
 }
+_CXX_FILE = re.compile(r"/include/c\+\+/(v1|\d[\d.]*)/")
 _VERSION = re.compile(r"@@?[A-Z][A-Za-z_]*[0-9.]*$")  # of a symbol, such as @GLIBC_2.34
 
 SYMBOL = struct.Struct("<IBBHQQ")
@@ -101,7 +102,7 @@ def _by_llvm(tool: str, path: Path, addresses: list[int]) -> Lines:
     for text in _says(words, addresses):
         said = json.loads(text)
         lines = tuple(
-            Line(_readable(one["FunctionName"]), one["FileName"], one["Line"])
+            Line(_readable(one["FunctionName"], one["FileName"]), one["FileName"], one["Line"])
             for one in said.get("Symbol", ())
             if one["FunctionName"]
         )
@@ -110,11 +111,13 @@ def _by_llvm(tool: str, path: Path, addresses: list[int]) -> Lines:
     return found
 
 
-def _readable(name: str) -> str:
+def _readable(name: str, file: str) -> str:
     """Without its version; of Rust without its hash, and with the letters that older compilers
-    write by name."""
+    write by name. Functions of C++'s library that were inlined may have their short name alone: of
+    types that are local to a file, such as lambdas."""
     if _RUST_HASH.search(name) is None:
-        return _VERSION.sub("", name)
+        short = _CXX_FILE.search(file) and "::" not in re.split("[<(]", name, maxsplit=1)[0]
+        return f"std::{name}" if short else _VERSION.sub("", name)
     name = re.sub(r"(^|::)_(?=\$)", r"\1", _RUST_HASH.sub("", name))
 
     def letter(match: re.Match[str]) -> str:
@@ -139,7 +142,8 @@ def _by_addr2line(tool: str, path: Path, addresses: list[int]) -> Lines:
             file = place[1] if place and not place[1].startswith("?") else ""
             number = int(place[2]) if place and file and place[2] != "?" else 0
             if function != "??":
-                found.setdefault(address, []).append(Line(_readable(function), file, number))
+                line = Line(_readable(function, file), file, number)
+                found.setdefault(address, []).append(line)
             function = ""
     return {address: tuple(lines) for address, lines in found.items()}
 

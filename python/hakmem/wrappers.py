@@ -14,7 +14,7 @@ BUILT_IN = {
     "libc": r"(__)?(str|wcs)n?dup",
     "C++": r"(operator new|operator new\[\])"
     r"|((std|__gnu_cxx)::(\w+::)?_*(new_|malloc_)?allocator(_traits)?<.*>::allocate(\[abi:\w+\])?)"
-    r"|(std::_Vector_base<.*>::_M_allocate)",
+    r"|(std::_Vector_base<.*>::_M_allocate)|std::(_M_)?allocate",
     "GNU and git": r"(do_|rpl_|sh_)?x\w{0,6}alloc(array|z)?|x(str|mem)n?dupz?|x?charalloc"
     r"|_obstack_(newchunk|begin\w*)|ggc_(internal_)?(cleared_)?(alloc|realloc)\w*",
     "redis and valkey": r"(valkey_)?z(try)?(m|c|re)alloc\w*|zstrdup|valkey_(m|c|re)alloc"

@@ -229,6 +229,7 @@ OF_CXX = [
     "std::allocator_traits<std::allocator<int> >::allocate(std::allocator<int>&, unsigned long)",
     "__gnu_cxx::new_allocator<std::map<int, f(int)> >::allocate(unsigned long, void const*)",
     "std::__1::allocator<char>::allocate[abi:ne180100](unsigned long)",
+    "std::allocate",
     "my::pool<int>::take(int)",
 ]
 OTHERS = """
@@ -266,7 +267,17 @@ def test_no_stack() -> None:
     ],
 )
 def test_readable(name: str, shown: str) -> None:
-    assert naming._readable(name) == shown
+    assert naming._readable(name, "main.c") == shown
+
+
+def test_short_names_of_the_library_of_cxx() -> None:
+    """What it inlines for a type that is local to a file has no name but its own."""
+    inside = "/usr/include/c++/12/bits/new_allocator.h"
+    assert naming._readable("allocate", inside) == "std::allocate"
+    made = "make_shared<f()::S>"
+    assert naming._readable(made, "/usr/lib/llvm/include/c++/v1/memory") == f"std::{made}"
+    for name, file in (("allocate", "mine.h"), ("my::made<int>(int)", inside), ("main", "")):
+        assert naming._readable(name, file) == name
 
 
 def test_entrances_of_rust() -> None:
