@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from hakmem import dashboard, interrupts, look, metrics, rights
-from hakmem.look import CannotLook
+from hakmem.look import CannotLook, TooLate
 from hakmem.modules import NoModule
 
 HELP = "serve the memory figures of all processes on hakmem to Prometheus"
@@ -162,6 +162,12 @@ class Handler(BaseHTTPRequestHandler):
         """Says nothing: a request comes every few seconds."""
 
 
+def _reason(why: CannotLook) -> str:
+    """Which processes are late changes from look to look: of all of them one line is printed."""
+    late = "not all processes were read in time; those that are missing come first in the next look"
+    return late if isinstance(why, TooLate) else str(why)
+
+
 class Server(ThreadingHTTPServer):
     daemon_threads = True  # a client that hangs does not keep the exporter from ending
     request_queue_size = 128
@@ -235,7 +241,7 @@ class Server(ThreadingHTTPServer):
             if self._looked < came:  # else who came before has just looked
                 self._processes.look(seconds)
                 self._looked = time.monotonic()
-                self._say({str(why) for why in self._processes.failed})
+                self._say(set(map(_reason, self._processes.failed)))
             return metrics.text(self._processes, accept)
 
     def _say(self, lines: set[str]) -> None:

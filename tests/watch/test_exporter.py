@@ -27,6 +27,7 @@ import pytest
 
 from hakmem import dashboard, exporter_command, metrics
 from hakmem.exporter_command import Server
+from hakmem.look import TooLate
 from tests.nobody import as_nobody, readable_by_nobody
 from tests.ran import ran
 from tests.watch.watched import SECONDS, SHARE, Command, Process, running
@@ -211,6 +212,24 @@ def test_a_process_whose_reading_hangs(library: Path, plant: Process, tmp_path: 
         finally:
             server.shutdown()
             loop.join()
+
+
+def test_late_processes_are_said_once(
+    library: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Others are late in each look, as what was late comes first in the next."""
+    processes = metrics.Processes(library, [1])
+    late = iter([[3, 4], [5, 6], [7]])
+
+    def look(_: float) -> None:
+        processes.failed = [TooLate(pid) for pid in next(late)]
+
+    monkeypatch.setattr(processes, "look", look)
+    with Server(("127.0.0.1", 0), processes) as server:
+        for _ in range(3):
+            server.metrics("", 1)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "not all processes were read in time" in said, said
 
 
 def test_names_of_programs_hold_any_bytes(
