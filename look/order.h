@@ -10,7 +10,7 @@ struct order {
     enum order_kind kind;
     const char *name; /* of the option; or the folder to record to */
     uint64_t value;
-    uint64_t result; /* bytes that went back */
+    uint64_t result; /* bytes that went back; of ORDER_SET whether a heap profile was on before */
 };
 
 /* Gives the order, and waits until it is done. On failure says why. */

@@ -134,8 +134,14 @@ def _json(line: Line) -> dict[str, Any]:
     return said
 
 
-def _asked(subject: int | Path, library: Path, *words: str, seconds: float | None = None) -> Any:
-    return json.loads(_said(subject, library, *words, seconds=seconds))
+def _asked(
+    subject: int | Path,
+    library: Path,
+    *words: str,
+    seconds: float | None = None,
+    apart: bool = False,
+) -> Any:
+    return json.loads(_said(subject, library, *words, seconds=seconds, apart=apart))
 
 
 def _said(
@@ -180,9 +186,11 @@ def purge(pid: int, library: Path) -> int:
     return int(_asked(pid, library, "purge")["result"])
 
 
-def change(pid: int, library: Path, option: str, value: int, apart: bool = False) -> None:
-    """`apart`: Ctrl-C does not reach the reader. Raises CannotLook."""
-    _said(pid, library, "set", option, str(value), apart=apart)
+def change(pid: int, library: Path, option: str, value: int, apart: bool = False) -> bool:
+    """Whether a heap profile was on before. `apart`: Ctrl-C does not reach the reader. Raises
+    CannotLook."""
+    said = _asked(pid, library, "set", option, str(value), apart=apart)
+    return bool(said["result"] == 1)  # an older library says anything
 
 
 def mark(pid: int, library: Path, name: str) -> None:
@@ -239,14 +247,17 @@ def _requested(seen: dict[str, Any] | None, live: int) -> Requested | None:
 
 
 def read_pid(word: str) -> int:
-    """Raises CannotLook."""
-    if not re.fullmatch("0*[1-9][0-9]{0,6}", word) or int(word) > PID_MOST:
-        raise CannotLook(NO_SUCH, f"{word}: expected a PID, a number from 1 to {PID_MOST}")
-    return int(word)
+    """With spaces around it, as ps prints it. Raises CannotLook."""
+    number = word.strip()
+    if not re.fullmatch("0*[1-9][0-9]{0,6}", number) or int(number) > PID_MOST:
+        what = number or "''"  # as of pgrep, which found none
+        raise CannotLook(NO_SUCH, f"{what}: expected a PID, a number from 1 to {PID_MOST}")
+    return int(number)
 
 
 def read_pids(words: Iterable[str]) -> list[int]:
     """At least one of which is there, if any are given. Raises CannotLook."""
+    check_proc()
     pids = [read_pid(word) for word in words]
     gone = []
     for pid in pids:
@@ -262,7 +273,7 @@ def read_pids(words: Iterable[str]) -> list[int]:
 
 def read_subject(word: str) -> int | Path:
     """A PID, or a file: one with such a name can be given as ./4711. Raises CannotLook."""
-    return read_pid(word) if re.fullmatch(r"[+-]?\d+", word) else Path(word)
+    return read_pid(word) if re.fullmatch(r"\s*([+-]?\d+\s*)?", word) else Path(word)
 
 
 def check_pid(pid: int) -> None:
@@ -270,6 +281,7 @@ def check_pid(pid: int) -> None:
     try:
         words = _stat(pid)
     except OSError:
+        check_proc()
         if _is_hidden(pid):
             line = f"process {pid} is hidden (/proc is mounted with hidepid); try as root"
             raise CannotLook(NO_RIGHT, line) from None
@@ -279,6 +291,12 @@ def check_pid(pid: int) -> None:
         raise CannotLook(NO_SUCH, line)
     if int(words[6]) & KERNEL_THREAD:
         raise CannotLook(NO_SUCH, f"process {pid} is a kernel thread")
+
+
+def check_proc() -> None:
+    """Raises CannotLook where no process is to be seen, not even this one."""
+    if not Path("/proc/self/stat").exists():
+        raise CannotLook(NO_SUCH, "/proc is not mounted")
 
 
 def lives(pid: int) -> bool:

@@ -254,7 +254,7 @@ class Part:
 
 def _subject(words: list[str]) -> int | list[Path]:
     """A process, or files. Raises CannotLook, NoProfile, WrongUse."""
-    if len(words) == 1 and not Path(words[0]).is_dir():
+    if len(words) == 1 and not (words[0] and Path(words[0]).is_dir()):
         one = look.read_subject(words[0])
         return one if isinstance(one, int) else [Path(words[0])]
     files = []
@@ -317,25 +317,26 @@ def _written(path: Path) -> float | None:
 def _taken(arguments: argparse.Namespace, pid: int) -> str:
     """The text of a profile. Raises CannotLook."""
     with _interrupted() as wait:
-        began_with_it = _is_on(pid)
+        stays = arguments.keep
         try:
-            look.change(pid, arguments.library, "profile", 1, apart=True)
+            stays |= look.change(pid, arguments.library, "profile", 1, apart=True)
         except CannotLook as why:
             if why.status != look.STATUS[look.WAITS]:
                 raise
             print(f"hakmem profile: {why}", file=sys.stderr, flush=True)
+            stays |= _began_with_it(pid)
         try:
             wait(arguments.seconds)
             return look.profile(pid, arguments.library)
         finally:
-            if not arguments.keep and not began_with_it:
+            if not stays:
                 # It may have ended, or obeys when it works again.
                 with suppress(CannotLook):
                     look.change(pid, arguments.library, "profile", 0, apart=True)
 
 
-def _is_on(pid: int) -> bool:
-    """Whether the process was started with it: then it writes profiles itself."""
+def _began_with_it(pid: int) -> bool:
+    """Whether the process was started with it: an idle one does not say."""
     with suppress(OSError):
         for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
             name, _, value = word.partition(b"=")

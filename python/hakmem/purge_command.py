@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     for word in arguments.pids:
         try:
             gave = look.purge(look.read_pid(word), arguments.library)
-            print(f"{word}: {look.mib(gave)} MiB")
+            print(f"{word.strip()}: {look.mib(gave)} MiB")
         except CannotLook as why:
             print(f"hakmem purge: {why}", file=sys.stderr)
             status = status or why.status

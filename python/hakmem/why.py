@@ -15,7 +15,6 @@ from hakmem.profile_text import size
 
 REASONS = 3
 LEAST = MIB  # bytes: less is no reason
-MOSTLY = 0.75  # of what is resident: where the program holds so much, that is the reason
 COVERED = 0.8  # of the bytes in use; where samples stand for less, what was requested is not known
 
 
@@ -66,16 +65,10 @@ def why(sheet: Sheet, threads: int | None = None, code: Sequence[str] = ()) -> W
     live = heap["live"].resident
     rounded = _rounded(sheet)
     holds = live - (rounded or 0)
-    reasons = [
-        *_of_the_heap(sheet, heap, rounded or 0),
-        *_of_others(sheet, threads),
-    ]
-    reasons = sorted((one for one in reasons if one.bytes >= LEAST), key=lambda one: -one.bytes)
     held = _held(sheet, holds, code)
-    if holds >= MOSTLY * sheet.resident:
-        reasons.insert(0, held)
-    elif not reasons:
-        reasons = [held]
+    reasons = [held, *_of_the_heap(sheet, heap, rounded or 0), *_of_others(sheet, threads)]
+    reasons = sorted((one for one in reasons if one.bytes >= LEAST), key=lambda one: -one.bytes)
+    reasons = reasons or [held]
     return Why(sheet, holds, _blocks(sheet), tuple(reasons), tuple(_notes(sheet, live, rounded)))
 
 
@@ -173,14 +166,16 @@ def _of_the_heap(sheet: Sheet, heap: dict[str, Any], rounded: int) -> Iterator[R
         purge=True,
     )
     living = [cache for cache in sheet.seen["caches"] if cache["living"]]
+    more = heap["caches"].resident - len(living) * 64 * 1024
+    limit = "start it with 'hakmem run --set thread_bytes=64K'" if more >= LEAST else ""
+    fewer = "use fewer threads" if len(living) > 1 or not limit else ""
     yield Reason(
         "thread_caches",
         heap["caches"].resident,
         f"free blocks in the caches of {len(living)} thread{'s' if len(living) != 1 else ''}",
-        f"{'use fewer threads, or ' if len(living) > 1 else ''}start it with 'hakmem run --set"
-        " thread_bytes=64K': a thread that sleeps keeps its blocks until it works or ends ('hakmem"
-        f" sheet --threads {pid}' shows each)",
-        max(heap["caches"].resident - len(living) * 64 * 1024, 0),
+        f"{', or '.join(filter(None, (fewer, limit)))}: a thread that sleeps keeps its blocks until"
+        f" it works or ends ('hakmem sheet --threads {pid}' shows each)",
+        more if limit else None,
     )
     ends = heap["rounding"].resident
     yield Reason(
@@ -319,7 +314,7 @@ def lines(found: Why, most: int = REASONS) -> Iterator[str]:
     known = "" if _rounded(sheet) is None else " that it asked for"
     yield (
         f"{sheet.program} (PID {sheet.pid}): {size(sheet.resident)} resident; the program holds "
-        f"{size(found.holds)}{known} in {found.blocks:,} blocks"
+        f"{size(found.holds)}{known} in {found.blocks:,} block{'s' if found.blocks != 1 else ''}"
     )
     shown = found.reasons[:most]
     for number, one in enumerate(shown, 1):

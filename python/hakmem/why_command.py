@@ -18,8 +18,8 @@ from hakmem.sites import Held, Seen, Sites
 
 HELP = "say why a running process is so large, and what to do about it"
 DESCRIPTION = (
-    "Says why a process is larger than what its program holds: the three largest reasons, what\n"
-    "to do about each, and what that would bring."
+    "Says why a process is so large: the three largest reasons, what to do about each, and what\n"
+    "that would bring."
 )
 EPILOG = """\
 Reads the process from outside, as 'hakmem sheet' does, which shows all of the figures. Shares are

@@ -84,6 +84,7 @@ COLD void orders_obey(struct cache *mine)
         orders.result = purge_all(mine, 0);
         orders.answer = CHANGED;
     } else if (orders.order == ORDER_SET) {
+        orders.result = (load_relaxed(&closings) & CLOSED_PROFILED) != 0;
         orders.answer = option_change(orders.name, orders.value, mine);
     } else if (orders.order == ORDER_RECORD) {
         orders.result = (uint64_t)recording_start(orders.name);

@@ -34,7 +34,8 @@ struct orders {
     uint32_t order;  /* what is to be done */
     uint32_t answer; /* an enum changed */
     uint64_t value;  /* of the option */
-    uint64_t result; /* bytes given back; of ORDER_RECORD an errno */
+    uint64_t result; /* bytes given back; of ORDER_SET whether a heap profile was on before; of
+                      * ORDER_RECORD an errno */
     char name[ORDER_NAME]; /* of the option or the mark; of ORDER_RECORD a folder */
 };
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from hakmem import look
 from tests.nobody import as_nobody, readable_by_nobody
 from tests.profile.planted import KEPT, RATE, SECONDS, by_function, named, near
 from tests.profile.test_read import SMALL
@@ -43,7 +44,9 @@ cd '{folder}' || exit
 echo "$@" >>asked
 shift
 case $* in
-"set profile 1") [ ! -e on ] || {{ cat on >&2; exit "$(cat on_status)"; }} ;;
+"set profile 1")
+    [ ! -e on ] || {{ cat on >&2; exit "$(cat on_status)"; }}
+    [ ! -e was_on ] || {{ echo '{{"result": 1}}'; exit; }} ;;
 profile) [ ! -e read ] || {{ cat read >&2; exit "$(cat read_status)"; }}; cat profile; exit ;;
 esac
 echo '{{"result": 0}}'
@@ -110,8 +113,16 @@ def test_on_and_off(made: Made) -> None:
         assert status == 0 and made.asked()[-1] == "profile"
 
 
+def test_what_was_on_stays_on(made: Made) -> None:
+    (made.folder / "was_on").touch()
+    with sleeper() as pid:
+        assert made("--seconds", 0, "--text", pid)[0] == 0
+    assert made.asked() == ["set profile 1", "profile"]
+
+
 @pytest.mark.parametrize(("value", "stays"), [("on", True), ("1", True), ("off", False)])
-def test_what_was_on_stays_on(made: Made, value: str, stays: bool) -> None:
+def test_what_an_idle_process_began_with_stays_on(made: Made, value: str, stays: bool) -> None:
+    made.fails("on", 7, "process 1 is idle: it will do so when it next frees memory")
     with sleeper(HAKMEM_PROFILE=value) as pid:
         status, _, err = made("--seconds", 0, "--text", pid)
     assert status == 0, err
@@ -246,6 +257,23 @@ def test_process(command: Command, programs: Path, library: Path, tmp_path: Path
         assert done.returncode == 0, done.stderr
         leak = by_function(named(heap), "leak")
         assert near(leak.figures[1], KEPT)
+
+
+def test_a_process_says_whether_a_profile_was_on(programs: Path, library: Path) -> None:
+    """So the command leaves on what the user had turned on."""
+
+    def was_on(pid: int, value: int) -> bool:
+        for _ in range(20):
+            try:
+                return look.change(pid, library, "profile", value)
+            except look.CannotLook as why:
+                assert why.status == 4, why  # on a busy machine
+        raise AssertionError("it takes no orders")
+
+    with running(programs / "profile_plant", "serve", library=library) as plant, at_work(plant):
+        for value in 1, 0:
+            was_on(plant.pid, value)
+            assert was_on(plant.pid, value) == bool(value)
 
 
 # ---- hakmem run --profile ----

@@ -4,6 +4,7 @@ words, and the status that its help promises."""
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.nobody import public_folder
+from tests.ran import ran
 from tests.watch.watched import Command, running
 
 VERBS: dict[str, tuple[str, ...]] = {
@@ -78,6 +80,30 @@ def test_text(command: Command, verb: str) -> None:
         "sheet_sites": "--sites needs a running process",
     }.get(verb, NUMBER.format("abc"))
     _fails(command, verb, "abc", says)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_none(command: Command, verb: str) -> None:
+    """As of $(pgrep NAME) where there is none: no files of this folder are meant."""
+    _fails(command, verb, "", NUMBER.format("''"))
+
+
+def test_spaces_as_ps_prints_them(command: Command, programs: Path, library: Path) -> None:
+    with running(programs / "watch_plant", library=library) as process:
+        for verb in ("why", "sheet", "doctor", "stat"):
+            words = [f"  {process.pid}" if word == "PID" else word for word in VERBS[verb]]
+            done = command(*words)
+            assert (done.returncode, done.stderr) == (0, "") and "watch_plant" in done.stdout, done
+
+
+@pytest.mark.parametrize("verb", ["sheet", "top"])
+def test_without_proc(command: Command, verb: str) -> None:
+    words = shlex.join([str(command.path), *VERBS[verb][:-1], "1"])
+    without = ["unshare", "--mount", "sh", "-c"]
+    if subprocess.run([*without, "umount -l /proc"], capture_output=True).returncode != 0:
+        pytest.skip("/proc can't be unmounted here")
+    done = ran(*without, f"umount -l /proc; exec {words}")
+    assert (done.returncode, done.stderr) == (2, f"hakmem {verb}: /proc is not mounted\n"), done
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -48,14 +48,29 @@ def test_planted(command: Command, plant: Process, kind: str, name: str) -> None
     assert len(text) <= 12
 
 
+def test_what_it_holds_is_a_reason_like_the_others(command: Command, plant: Process) -> None:
+    """By its size, also where it is less than most of the memory."""
+    plant.ask("live")
+    plant.ask("anonymous")
+    names = [one["name"] for one in why(command, plant.pid)["reasons"]]
+    assert names[:2] == ["held", "other_allocator"], names
+
+
+def test_what_brings_nothing_is_not_offered(command: Command, plant: Process) -> None:
+    """Caches that are small, of many threads."""
+    plant.ask("caches")
+    reasons = {one["name"]: one for one in why(command, plant.pid)["reasons"]}
+    assert all(one["brings"] is None or one["brings"] > 0 for one in reasons.values()), reasons
+
+
 def test_rounding(command: Command, programs: Path, library: Path) -> None:
     """Which samples of a heap profile know."""
     many = {"HAKMEM_PROFILE_RATE": "16K", "HAKMEM_PROFILE_SAMPLES": "1000000"}
     with running(programs / "watch_plant", library=library, HAKMEM_PROFILE="on", **many) as plant:
         planted = plant.ask("rounding")
-        first = why(command, plant.pid)["reasons"][0]
-    assert first["name"] == "rounding"
-    assert 0.8 * planted <= first["bytes"] <= 1.2 * planted
+        reasons = why(command, plant.pid)["reasons"]
+    found = {one["name"]: one["bytes"] for one in reasons[:2]}
+    assert 0.8 * planted <= found["rounding"] <= 1.2 * planted
 
 
 def test_swap(command: Command, plant: Process) -> None:
