@@ -120,18 +120,30 @@ static void tell_status(const struct trace *trace, char byte)
 
 void ended_program(const struct trace *trace) { tell_status(trace, BYTE_OVER); }
 
+/* As the reporter shows it: 1.5 MiB in 3 blocks. */
+static const char *sum_text(const struct leak_sum *sum, char *text, size_t room)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
+    unsigned unit = 0;
+    double size = (double)sum->bytes;
+    for (; size >= 1024 && unit < 3; unit++)
+        size /= 1024;
+    snprintf(text, room, "%.*f %s in %" PRIu64 " block%s", unit == 0 ? 0 : 1, size, units[unit],
+             sum->blocks, sum->blocks != 1 ? "s" : "");
+    return text;
+}
+
 static void say_sums(const struct leak_sums *sums, const char *name, pid_t process,
                      const char *wrong)
 {
     char lost[160] = "nothing is lost";
+    char one[64], other[64];
     if (sums->lost.blocks > 0)
-        snprintf(lost, sizeof lost,
-                 "lost %" PRIu64 " B in %" PRIu64 " blocks, through them %" PRIu64 " B in %" PRIu64
-                 " blocks",
-                 sums->lost.bytes, sums->lost.blocks, sums->through.bytes, sums->through.blocks);
-    fprintf(stderr, SAYS "%s (%d): %s; reachable %" PRIu64 " B in %" PRIu64 " blocks%s%s\n", name,
-            process, lost, sums->reachable.bytes, sums->reachable.blocks, wrong[0] != 0 ? "; " : "",
-            wrong);
+        snprintf(lost, sizeof lost, "lost %s, through them %s",
+                 sum_text(&sums->lost, one, sizeof one),
+                 sum_text(&sums->through, other, sizeof other));
+    fprintf(stderr, SAYS "%s (%d): %s; reachable %s%s%s\n", name, process, lost,
+            sum_text(&sums->reachable, one, sizeof one), wrong[0] != 0 ? "; " : "", wrong);
 }
 
 /* Where the reporter fails the sums are said: they are what remains. `wrong` says why it has

@@ -28,6 +28,7 @@ BUILT_IN = {
     "PHP": r"_?(safe_)?p?e(m|c|re)alloc\w*|_?safe_p?(m|re)alloc|__zend_(m|c|re)alloc"
     r"|zend_mm_\w*alloc\w*|_?p?estrn?dup",
     "Perl and Lua": r"Perl_safesys(m|c|re)alloc|l_alloc|luaM_\w+",
+    "OpenJDK": r"os::(m|re)alloc|(Rea|A)llocateHeap|Unsafe_(Rea|A)llocateMemory0",
     "PostgreSQL": r"re?palloc\w*|palloc\w*|pn?strdup|pg_(m|re)alloc\w*|pg_strdup"
     r"|MemoryContext(Alloc|Strdup)\w*|(AllocSet|Generation|Slab|Bump)(Alloc|Realloc)\w*",
     "SQLite": r"sqlite3_?(Mem|Db)?([mM]|[rR]e)alloc\w*|sqlite3DbStrN?Dup|mallocWithAlarm"

@@ -363,12 +363,16 @@ const char kind_names[KINDS][12] = {
     [KIND_ANONYMOUS] = "anonymous",
 };
 
-/* A thread's stack has no name: it is what lies on a mapping without access, its guard. */
+/* A thread's stack has no name: it is what lies on a mapping without access, its guard. That is
+ * small: below a heap, such as that of Go, lies what is reserved for it. */
+#define GUARD_MOST ((uint64_t)1 << 20)
+
 enum mapping_kind mapping_kind(const struct target *t, const struct mapping *m)
 {
     const struct mapping *before = m > t->maps ? m - 1 : NULL;
     bool on_guard = before != NULL && before->end == m->start && !before->readable &&
-                    !before->writable && !before->executable;
+                    !before->writable && !before->executable &&
+                    before->end - before->start <= GUARD_MOST;
     if (m->heap)
         return KIND_HEAP;
     if (m->file)

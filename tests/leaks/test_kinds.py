@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,13 @@ def test_real_programs(words: list[str], run: Run) -> None:
     assert ended.status == 0
     for name, _, what in ended.said():
         assert what.startswith("nothing is lost") or name == "sort", ended.err
+
+
+def test_sizes_have_units_where_nothing_is_lost(run: Run) -> None:
+    ended = run("python3", "-c", "import os; x = bytes(3 << 20); os._exit(0)")
+    assert re.fullmatch(r"nothing is lost; reachable [34]\.\d MiB in \d+ blocks", ended.one()), (
+        ended
+    )
 
 
 def test_no_function_of_the_allocator_is_shown(run: Run, tmp_path: Path) -> None:

@@ -208,7 +208,9 @@ def test_small_files(file: list[str], words: list[str], run: Run) -> None:
     before = run(plant, *words)
     ended = run(*file, plant, *words, preexec_fn=_small_files)
     assert (ended.status, ended.err.count("\n")) == (before.status, 1), ended
-    assert re.match(r"lost [0-9]+ B in [0-9]+ blocks, .*; the report can't be .*", ended.one())
+    assert re.match(
+        r"lost [0-9.]+ (B|MiB) in [0-9]+ blocks?, .*; the report can't be .*", ended.one()
+    )
     assert list(run.folder.iterdir()) == []
 
 

@@ -230,6 +230,7 @@ OF_CXX = [
     "__gnu_cxx::new_allocator<std::map<int, f(int)> >::allocate(unsigned long, void const*)",
     "std::__1::allocator<char>::allocate[abi:ne180100](unsigned long)",
     "std::allocate",
+    "os::malloc(unsigned long, MEMFLAGS)",
     "my::pool<int>::take(int)",
 ]
 OTHERS = """

@@ -86,6 +86,16 @@ static size_t other(void)
     return 32 * MIB;
 }
 
+/* A part of what is reserved, as runtimes have it: it lies on memory without access. */
+static size_t reserved(void)
+{
+    char *p = mmap(NULL, 64 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED || mprotect(p + 32 * MIB, 16 * MIB, PROT_READ | PROT_WRITE) != 0)
+        _exit(3);
+    memset(p + 32 * MIB, 1, 16 * MIB);
+    return 16 * MIB;
+}
+
 /* Blocks that the kernel is asked to write to swap at once: it does so where it has any. */
 static size_t swapped(void)
 {
@@ -238,11 +248,11 @@ static size_t sleepers(void)
 static const struct {
     const char *name;
     size_t (*plant)(void);
-} kinds[] = {{"live", live},         {"holes", holes},      {"free_pages", free_pages},
-             {"slices", slices},     {"kept", mappings},    {"anonymous", other},
-             {"file", file},         {"stack", stack},      {"caches", caches},
-             {"small", small},       {"swapped", swapped},  {"huge_pages", huge_pages},
-             {"rounding", rounding}, {"sleepers", sleepers}};
+} kinds[] = {{"live", live},         {"holes", holes},       {"free_pages", free_pages},
+             {"slices", slices},     {"kept", mappings},     {"anonymous", other},
+             {"file", file},         {"stack", stack},       {"caches", caches},
+             {"small", small},       {"swapped", swapped},   {"huge_pages", huge_pages},
+             {"rounding", rounding}, {"sleepers", sleepers}, {"reserved", reserved}};
 
 static void *serve(void *nothing)
 {

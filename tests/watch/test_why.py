@@ -27,6 +27,7 @@ def why(command: Command, pid: int, *words: str) -> dict[str, Any]:
         ("kept", "large_kept"),
         ("sleepers", "thread_caches"),
         ("anonymous", "other_allocator"),
+        ("reserved", "other_allocator"),
         ("file", "files"),
         ("stack", "stacks"),
         ("huge_pages", "huge_pages"),
