@@ -287,7 +287,8 @@ def _text(report: Report, width: int) -> str:
         add("proof", f"{judgement.program.name}: {judgement.proof}" if len(report.judgements) > 1
             else judgement.proof)  # fmt: skip
     if report.verdict == IN_FORCE and len(proven) > 1:
-        add("", f"and so it is in {len(proven) - 1} more programs that it started")
+        more = "one more program" if len(proven) == 2 else f"{len(proven) - 1} more programs"
+        add("", f"and so it is in {more} that it started")
     for found in objects:
         lines.append("")
         add("file", found.brief)

@@ -72,7 +72,8 @@ def table(named: Named, shown: Table, name: str) -> Iterator[str]:
     stacks.sort(key=lambda one: (not one.significant[at // 2], -abs(one.figures[at + 1])))
     if not stacks:
         others = [f"--by {kind}" for kind, (_, at) in KINDS.items() if named.sums[at + 1]]
-        yield f"nothing {title}" + (f"; see {' and '.join(others)}" if others else "")
+        none = f"no difference {title}" if named.is_difference else f"nothing {title}"
+        yield none + (f"; see {' and '.join(others)}" if others else "")
     told, begin, end = True, "", ""  # what goes before and after a line
     for stack in stacks[: shown.most]:
         if told and named.is_difference and not stack.significant[at // 2]:

@@ -308,6 +308,9 @@ def test_nothing_in_use() -> None:
     named_ = Named(1, (Stack((), figures, figures),), {})
     last = list(profile_text.table(named_, profile_text.Table("inuse", 9), ""))[-1]
     assert last == "nothing in use; see --by alloc"
+    same = profile_difference.difference(named_, named_)
+    last = list(profile_text.table(same, profile_text.Table("inuse", 9), ""))[-1]
+    assert last == "no difference in use"
 
 
 def test_difference_for_pprof(
