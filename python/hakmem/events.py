@@ -246,12 +246,18 @@ def _give_clocks(found: Collection[Process]) -> None:
 
 def _give_maps(found: Collection[Process]) -> None:
     """A child begins with the mappings of its parent. It may have ended before its own were read,
-    or they may be those of a program that it executed."""
+    or they may be those of a program that it executed. So may those of its parent, later."""
     for process in found:
-        parent = process.facts["parent"]
-        parents = [one for one in found if parent and one.facts["pid"] == parent]
-        if parents and parents[-1] is not process:
-            process.maps = {**parents[-1].maps, **process.maps}
+        pid, forked = process.facts["parent"], process.facts["time"]
+        parents = [
+            one
+            for one in found
+            if pid and one.facts["pid"] == pid and one is not process
+            if one.facts["time"] <= forked
+        ]
+        if parents:
+            parent = max(parents, key=lambda one: one.facts["time"])
+            process.maps = {**parent.maps, **process.maps}
 
 
 # ---- times ----

@@ -169,6 +169,21 @@ def test_a_process_that_came_later(tmp_path: Path) -> None:
     assert told.seconds == before.seconds
 
 
+def test_a_child_of_a_process_that_executed_another_program(tmp_path: Path) -> None:
+    """It has the mappings that its parent had at the fork, not those of the other program."""
+    file = tmp_path / "three.recording"
+    writer = Writer(file)
+    for number, (pid, parent, time) in enumerate([(7, 0, 1), (8, 7, 2), (7, 0, 3)]):
+        facts = {"process": number, "pid": pid, "parent": parent, "command": ["made"]}
+        writer.said(b"PROC", facts | {"tick_shift": 0, "ticks": time, "time": time})
+    for number, name in ((0, "first"), (2, "second")):
+        line = f"{number + 1}000-{number + 1}fff r-xp 00000000 fe:00 1 /{name}\n"
+        writer.said(b"MAPS", {"process": number, "maps": line})
+    writer.close()
+    child = events.processes(file)[0][1]
+    assert [line.rpartition("/")[2] for line in child.maps.values()] == ["first"]
+
+
 def test_between(seams: None, tmp_path: Path) -> None:
     """All that was allocated until the end of a span was so before it or in it."""
     truth, process = _made(tmp_path / "a.recording", 1)
