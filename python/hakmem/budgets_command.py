@@ -58,8 +58,9 @@ def _run(arguments: argparse.Namespace) -> int:
     profile = _read(arguments.file) if arguments.error is None else None
     found = [] if profile is None else _budgets(profile, arguments)
     exceeded = [budget for budget in found if budget.exceeded]
-    for budget in exceeded:
-        print(printable(f"{arguments.name}: {budget.sentence()}"), flush=True)
+    with suppress(BrokenPipeError):  # the status says it, too
+        for budget in exceeded:
+            print(printable(f"{arguments.name}: {budget.sentence()}"), flush=True)
     if arguments.junit is not None:
         _write_junit(found, arguments)
     if profile is not None and arguments.leaks and _tell_lost(profile, arguments):

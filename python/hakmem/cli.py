@@ -299,7 +299,22 @@ class _Output(io.FileIO):
             raise
 
 
+class _Errors(io.FileIO):
+    """Standard error. What can't be said changes neither what is done nor the exit status."""
+
+    def write(self, data: Any) -> int:
+        with suppress(OSError):
+            return super().write(data) or len(data)  # None: it does not wait, and is full
+        return len(data)
+
+
 def main() -> None:
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(_Errors(sys.stderr.fileno(), "w", closefd=False)),
+        encoding=sys.stderr.encoding,
+        errors="backslashreplace",
+        line_buffering=True,
+    )
     output = _Output(sys.stdout.fileno(), "w", closefd=False)
     # Names and arguments of programs need not be text of this locale.
     sys.stdout = io.TextIOWrapper(

@@ -131,3 +131,31 @@ def test_what_is_refused(built: Built, tmp_path: Path) -> None:
         done = built("run", *words, "echo", "ran")
         assert (done.status, done.out) == (125, "") and said in done.err, done
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    "status, words",
+    [
+        (7, ["record", "-o", "a.recording", "--", "sh", "-c", "exit 7"]),
+        (2, ["trace", "not-there"]),
+        (122, ["run", "--max-peak=1", "sh", "-c", "exit 0"]),
+    ],
+)
+def test_standard_error_that_takes_nothing(
+    built: Built, tmp_path: Path, status: int, words: list[str]
+) -> None:
+    """A reader that has ended, or a full disk: the status is what it is without."""
+    reader, ended = os.pipe()
+    os.close(reader)
+    full = os.open("/dev/full", os.O_WRONLY)
+    for errors in ended, full:
+        done = subprocess.run(
+            [str(built.front), *words],
+            env=clean_environment(),
+            cwd=tmp_path,
+            stdout=errors,
+            stderr=errors,
+            timeout=SECONDS,
+        )
+        os.close(errors)
+        assert done.returncode == status, (done, errors == full)
