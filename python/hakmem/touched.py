@@ -14,22 +14,25 @@ from hakmem.events import Process, looks
 from hakmem.history import NEVER, Blocks, Events
 from hakmem.recording import CALLOC, MALLOC, MORE, REALLOC, RESIZE, numpy
 
-LEAST = 16 * 1024  # bytes of a block that is looked at
+_PAGE = os.sysconf("SC_PAGESIZE")
+LEAST = max(16 * 1024, 2 * _PAGE)  # bytes of a block that is looked at
 _EACH = 0.1  # s between looks
 _SHARE = 20  # a look may take one part in so many of the time
 _LONGEST = 0.02  # s of a look: where threads begin and end, the kernel lets it wait for each page
 _MOST = 256  # blocks a look
-_MOST_PAGES = 2**16  # of a block
-_PAGE = os.sysconf("SC_PAGESIZE")
+_MOST_EMPTY = 32  # blocks without a page, which may have been freed
+_MOST_PAGES = 2**16  # of a block; of a larger one so many, in so many pieces
+_PIECES = 256
 _HERE = 3 << 62  # in memory or swapped out
 
 
 class Looks:
-    """At one process. Freed blocks are forgotten when none of their pages is there: to look at one
-    costs little, and who reads the recording knows that it was freed."""
+    """At one process. Blocks are forgotten when none of their pages is there, but for the largest:
+    to look at a freed one costs little, and who reads the recording knows that it was freed."""
 
     def __init__(self, pid: int) -> None:
         self.sizes: dict[int, int] = {}  # by address
+        self.empty: set[int] = set()  # those of which no page was there at the last look
         self.next = 0.0
         self.file: int | None
         try:
@@ -47,46 +50,65 @@ class Looks:
         return self.file is not None and time.monotonic() >= self.next
 
     def note(self, events: Any) -> None:
-        """The large blocks that these allocate; not those of 4 GiB and more."""
+        """The large blocks that these allocate."""
         np = numpy()
         if self.file is None:
             return
         large = events[:, 1] >= LEAST << 32
+        more = np.flatnonzero(events.view("u1")[:-1, 5] & 0x70 == MORE << 4)
+        upper = events[more, 1] << 32  # of the bytes of the event behind
+        large[more + 1] |= upper != 0
         if not large.any():
             return
-        more = np.flatnonzero(
-            (events[:-1, 0] >> 44 & 7 == MORE) & (events[:-1, 1] & 2**32 - 1 != 0)
-        )
-        large[more + 1] = False
-        some = events[large]
-        kind = some[:, 0] >> 44 & 7
-        some = some[np.isin(kind, (MALLOC, CALLOC, REALLOC, RESIZE))]
-        addresses = (some[:, 0] & (2**44 - 1)) << 4
-        self.sizes.update(zip(addresses.tolist(), (some[:, 1] >> 32).tolist(), strict=True))
+        at = np.flatnonzero(large)
+        sizes = events[at, 1] >> 32
+        kept = large[more + 1]
+        sizes[np.searchsorted(at, more[kept] + 1)] |= upper[kept]
+        taken = np.isin(events[at, 0] >> 44 & 7, (MALLOC, CALLOC, REALLOC, RESIZE))
+        addresses = ((events[at[taken], 0] & (2**44 - 1)) << 4).tolist()
+        self.sizes.update(zip(addresses, sizes[taken].tolist(), strict=True))
+        self.empty.difference_update(addresses)
 
     def look(self) -> list[tuple[int, int]]:
         """Addresses of blocks, and how many of their pages are there."""
-        np = numpy()
         began = time.monotonic()
         found = []
         for address in self._chosen():
             if time.monotonic() - began > _LONGEST:
                 break
-            first = -(-address // _PAGE)
-            all_of_it = (address + self.sizes[address]) // _PAGE - first
-            pages = min(all_of_it, _MOST_PAGES)
             try:
-                read = os.pread(self.file, 8 * pages, 8 * first) if self.file is not None else b""
+                here = self._pages(address)
             except OSError:
                 break
-            here = int(np.count_nonzero(np.frombuffer(read, dtype="<u8") & np.uint64(_HERE)))
+            if here or address not in self.empty:
+                found.append((address, here))
             if here:
-                found.append((address, here * all_of_it // pages))
+                self.empty.discard(address)
             else:
-                del self.sizes[address]
+                self.empty.add(address)
+        self._forget()
         took = time.monotonic() - began
         self.next = began + max(_EACH, took * _SHARE)
         return found
+
+    def _pages(self, address: int) -> int:
+        """How many are there; of a large block about. Raises OSError."""
+        np = numpy()
+        first = -(-address // _PAGE)
+        all_of_it = (address + self.sizes[address]) // _PAGE - first
+        pieces = 1 if all_of_it <= _MOST_PAGES else _PIECES
+        length = min(all_of_it, _MOST_PAGES // pieces)
+        here = 0
+        for piece in range(pieces):
+            at = first + (all_of_it - length) * piece // max(pieces - 1, 1)
+            read = os.pread(self.file, 8 * length, 8 * at) if self.file is not None else b""
+            here += int(np.count_nonzero(np.frombuffer(read, dtype="<u8") & np.uint64(_HERE)))
+        return here * all_of_it // (pieces * length)
+
+    def _forget(self) -> None:
+        for address in sorted(self.empty, key=self.sizes.__getitem__)[:-_MOST_EMPTY]:
+            self.empty.discard(address)
+            del self.sizes[address]
 
     def _chosen(self) -> list[int]:
         """All, or the largest ones and some others."""
@@ -109,9 +131,9 @@ def touched(process: Process, calls: Events, held: Blocks) -> Any:
         where.setdefault(address, []).append(at)
     begins, ends = held.begin[large].tolist(), held.end[large].tolist()
     for moment, blocks in looks(process):
-        now = int(np.searchsorted(calls.time, moment - process.facts["time"]))
+        last = int(np.searchsorted(calls.time, moment - process.facts["time"])) - 1  # call before
         for address, count in blocks:
-            i = _in_use(where.get(address, ()), begins, ends, now)
+            i = _in_use(where.get(address, ()), begins, ends, last)
             if i is not None:
                 most[i] = max(most[i], min(count, int(whole[i])))
     _spread(most, whole, held.path[large], held.size[large])

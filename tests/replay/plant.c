@@ -1,10 +1,10 @@
 /* Programs whose memory is known.
  *
  *   replay_plant live           a heap of small and middle blocks; prints its peak in KiB
- *   replay_plant sparse         one of four pages of large blocks written to; prints the same
- *   replay_plant threads COUNT  so many threads, one after the other and in tens; blocks cross
- *   replay_plant moves          blocks that realloc moves, on two threads
- *   replay_plant nothing        no block at all */
+ *   replay_plant sparse         one of four pages of large blocks written to, and nothing of a
+ * larger one, which is the first to be freed; prints the same replay_plant threads COUNT  so many
+ * threads, one after the other and in tens; blocks cross replay_plant moves          blocks that
+ * realloc moves, on two threads replay_plant nothing        no block at all */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -60,11 +60,13 @@ static void live(void)
 
 #define LARGE 24
 #define LARGE_BYTES (4u << 20)
+#define RESERVED_BYTES (256u << 20)
 
 static void sparse(void)
 {
     static char *blocks[LARGE];
     long before = anonymous();
+    void *reserved = malloc(RESERVED_BYTES);
     for (int i = 0; i < LARGE; i++) {
         blocks[i] = malloc(LARGE_BYTES);
         for (size_t at = 0; at < LARGE_BYTES; at += 4 * 4096)
@@ -74,6 +76,7 @@ static void sparse(void)
     fflush(stdout);
     struct timespec pause = {2, 0}; /* for the recorder to look */
     nanosleep(&pause, NULL);
+    free(reserved);
     for (int i = 0; i < LARGE; i++)
         free(blocks[i]);
 }

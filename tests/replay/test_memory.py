@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import os
+
 import pytest
 
 from tests.replay.replayed import Replayed
@@ -60,3 +64,31 @@ def test_pages_of_another_size_of_block(
     assert large.sum() == 24
     # A look may have come while a block was being filled.
     assert (abs(pages[large] - 256) < 40).sum() >= 20, pages[large]
+
+
+def test_pages_of_a_block_above_4_gib() -> None:
+    """About as many as were written to, at the begin or at the end."""
+    import numpy as np
+
+    from hakmem import touched
+    from hakmem.recording import MALLOC, MORE
+
+    no_reserve = 0x4000  # MAP_NORESERVE, which Python's module has from 3.13 on
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve
+    size, part = 4 << 30, 64 << 20
+    with mmap.mmap(-1, size, flags=flags) as memory:
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        byte = ctypes.c_char.from_buffer(memory)
+        address = ctypes.addressof(byte)
+        del byte
+        looks = touched.Looks(os.getpid())
+        made = [(MORE << 44, size >> 32), (MALLOC << 44 | address >> 4, (size & 2**32 - 1) << 32)]
+        looks.note(np.array(made, dtype="<u8"))
+        assert looks.look() == [(address, 0)] and looks.look() == []
+        for begin in 0, size - part:
+            for at in range(begin, begin + part, mmap.PAGESIZE):
+                memory[at] = 1
+            pages = (begin // (size - part) + 1) * part // mmap.PAGESIZE
+            ((where, here),) = looks.look()
+            assert where == address and abs(here / pages - 1) < 0.5, (here, pages)
+        looks.close()
