@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 MARKERS = ("limit_memory", "limit_leaks")
 ALLOWED = {"limit_memory": set(), "limit_leaks": {"warmups"}}
 NOT_CHECKED = "hakmem_not_checked"  # a property of a report
-_measured = pytest.StashKey["Measured"]()
 _why_not = pytest.StashKey[str]()
 
 
@@ -49,6 +48,9 @@ def _limits(item: pytest.Item) -> dict[str, int]:
         if len(marker.args) != 1 or not set(marker.kwargs) <= ALLOWED[name]:
             more = ", warmups=N" if ALLOWED[name] else ""
             raise WrongMarker(f'{name}: expected one size{more}, as in {name}("24 MB"{more})')
+        warmups = marker.kwargs.get("warmups", 0)
+        if type(warmups) is not int or warmups < 0:
+            raise WrongMarker(f"{name}: warmups={warmups!r}: expected a whole number, 0 or more")
         try:
             limits[name] = read_size(str(marker.args[0]))
         except ValueError as why:
@@ -83,15 +85,19 @@ def _run(item: pytest.Item, run: Callable[[], None]) -> None:
         item.stash[_why_not] = str(why)
         run()
         return
+    measured = None
     try:
         run()
     finally:
         if leaks:
             gc.collect()
         try:
-            item.stash[_measured] = heap.end()
+            measured = heap.end()
         except CannotMeasure as why:
             item.stash[_why_not] = str(why)
+    wrong = list(_exceeded(item, measured)) if measured is not None else []
+    if wrong:
+        raise pytest.fail.Exception("\n".join(wrong), pytrace=False)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -99,17 +105,9 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, Any, None]:
     outcome = yield
-    report = outcome.get_result()
-    if call.when != "call":
-        return
-    if _why_not in item.stash:
+    if call.when == "call" and _why_not in item.stash:
+        report = outcome.get_result()
         report.user_properties.append((NOT_CHECKED, item.stash[_why_not]))
-    measured = item.stash.get(_measured, None)
-    if measured is not None and report.passed:
-        wrong = list(_exceeded(item, measured))
-        if wrong:
-            report.outcome = "skipped" if hasattr(report, "wasxfail") else "failed"
-            report.longrepr = "\n".join(wrong)
 
 
 def _exceeded(item: pytest.Item, measured: Measured) -> Generator[str, None, None]:

@@ -125,6 +125,7 @@ def test_while_a_profile_takes_samples(hakmem: Hakmem, tests: Path) -> None:
     [
         ('limit_memory("24 X")', "limit_memory: '24 X': expected a size, such as '24 MB'"),
         ("limit_memory()", 'limit_memory: expected one size, as in limit_memory("24 MB")'),
+        ('limit_leaks("1 B", warmups="2")', "limit_leaks: warmups='2': expected a whole number"),
         ('limit_leaks("1 B", filter_fn=print)', "limit_leaks: expected one size, warmups=N"),
     ],
 )
@@ -132,3 +133,11 @@ def test_wrong_markers(marker: str, line: str, hakmem: Hakmem, tests: Path) -> N
     tests.write_text(f"import pytest\n@pytest.mark.{marker}\ndef test_it():\n    pass\n")
     done = hakmem("run", *PYTEST, tests, PYTHONPATH=str(PYTHON))
     assert done.returncode == 1 and line in done.stdout
+
+
+def test_a_limit_that_is_expected_to_be_exceeded(hakmem: Hakmem, tests: Path) -> None:
+    """That is no pass, which a strict xfail would make an error of."""
+    marks = '@pytest.mark.xfail(strict=True)\n@pytest.mark.limit_memory("1 MB")'
+    tests.write_text(f"import pytest\n{marks}\ndef test_it():\n    bytearray(5 << 20)\n")
+    done = hakmem("run", *PYTEST, tests, PYTHONPATH=str(PYTHON))
+    assert done.returncode == 0 and "1 xfailed" in done.stdout, done
