@@ -55,8 +55,11 @@ def record(
     others = " ".join(line for line in lines if not line.startswith(_OWN))[-300:]
     if not own or _SUMMARY not in own[-1]:
         why = own[-1].removeprefix(_OWN) if own else others
+        if service is not None and status == -signal.SIGTERM:
+            why = "--load ended before the program began; --ready makes it wait"
         raise Broken(f"could not record the program: {why or f'exit status {status}'}")
-    if status not in ((0, 128 + signal.SIGTERM) if service is not None else (0,)):
+    by_us = (-signal.SIGTERM, 128 + signal.SIGTERM) if service is not None else ()
+    if status not in (0, *by_us):
         raise Broken(f"the program failed: exit status {status}{': ' + others if others else ''}")
     return file, own[-1].removeprefix(_OWN).removeprefix(f"{file}: ")
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
 
 from hakmem import events
 from hakmem_yardstick.compare_runs import Broken
+from hakmem_yardstick.service import Service
 from hakmem_yardstick.subject import Program
 from hakmem_yardstick.tune_record import record
 from yardstick.tests.tune.tuned import Tuned
@@ -38,3 +42,22 @@ def test_the_recorder_failed(front: Path, library: Path, tmp_path: Path) -> None
     (tmp_path / "recording").mkdir()
     with pytest.raises(Broken, match=r"^could not record the program: .*/recording: Is a dir.*$"):
         record(front, library, Program(("ls", "/")), None, tmp_path)
+
+
+def test_a_load_that_ends_before_the_program_begins(
+    front: Path, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Early(Service):
+        def started(self, pid: int) -> None:
+            os.kill(pid, signal.SIGTERM)
+
+        def answered(self) -> str:
+            return ""
+
+    python = tmp_path / "python"  # that never comes to its work
+    python.write_text("#!/bin/sh\nexec sleep 600\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    service = Early("true", None, None, 600)
+    with pytest.raises(Broken, match=r"--load ended before .* --ready makes it wait"):
+        record(front, library, Program(("ls", "/")), service, tmp_path)
