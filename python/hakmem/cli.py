@@ -12,6 +12,7 @@ import importlib
 import io
 import os
 import re
+import select
 import signal
 import sys
 import textwrap
@@ -286,7 +287,16 @@ def parsers(
     return top, dict(commands.choices)
 
 
-class _Output(io.FileIO):
+class _Waiting(io.FileIO):
+    """Also where another program has set the terminal or pipe so that a write does not wait."""
+
+    def write(self, data: Any) -> int:
+        while (written := super().write(data)) is None:
+            select.select([], [self], [])
+        return written
+
+
+class _Output(_Waiting):
     """Standard output that remembers why it could not be written."""
 
     failure: OSError | None = None
@@ -299,12 +309,12 @@ class _Output(io.FileIO):
             raise
 
 
-class _Errors(io.FileIO):
+class _Errors(_Waiting):
     """Standard error. What can't be said changes neither what is done nor the exit status."""
 
     def write(self, data: Any) -> int:
         with suppress(OSError):
-            return super().write(data) or len(data)  # None: it does not wait, and is full
+            return super().write(data)
         return len(data)
 
 

@@ -3,7 +3,9 @@ are, and stay what they are. (What is not so would put a file in the place of /d
 
 from __future__ import annotations
 
+import fcntl
 import os
+import select
 import stat
 import subprocess
 from pathlib import Path
@@ -159,3 +161,17 @@ def test_standard_error_that_takes_nothing(
         )
         os.close(errors)
         assert done.returncode == status, (done, errors == full)
+
+
+def test_standard_output_that_does_not_wait(built: Built) -> None:
+    """As another program may have set it: all of it is written, when there is room."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    command = [str(built.front), "options"]
+    with subprocess.Popen(command, env=clean_environment(), stdout=writer) as started:
+        os.close(writer)
+        assert select.select([reader], [], [], SECONDS)[0]
+        with os.fdopen(reader, "rb") as output:
+            text = output.read()
+    assert started.returncode == 0 and len(text) > 3 * 4096 and text.endswith(b"\n")
