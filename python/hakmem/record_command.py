@@ -278,8 +278,11 @@ class _Process:
     def read_maps(self) -> None:
         path = Path(f"/proc/{self.ring.process}/maps")
         with suppress(OSError):
+            text = path.read_bytes().decode(errors="surrogateescape")
+            if self.ring.path.name not in text:  # it has executed another program
+                return
             # Other line ends than this one may be part of a path.
-            lines = path.read_bytes().decode(errors="surrogateescape").split("\n")
+            lines = text.split("\n")
             self.found = "".join(f"{line}\n" for line in lines if "/" in line or "[v" in line)
         begun = time.monotonic()
         if self.ending or begun >= self.names_next:

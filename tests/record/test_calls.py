@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+import mmap
+import os
 import re
 import resource
 import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from hakmem import symbols, traced
+from hakmem import record_command, symbols, traced
 from hakmem.history import NEVER, history
 from hakmem.recording import CALLOC, FREE
+from hakmem.ring import Ring
+from hakmem.touched import Looks
 from tests.ran import ran
 from tests.record.recorded import MARK, Recorded, between_marks, lines
 
@@ -165,6 +172,22 @@ def test_children_and_exec(recorded: Recorded) -> None:
     assert in_child, "the same stack of three processes is one"
     shown = recorded.trace("--process", str(last)).stdout
     assert shown.startswith(f"process {last}: ") and shown.splitlines()[0].endswith(" calls")
+
+
+def test_mappings_of_a_program_that_was_executed_since(tmp_path: Path) -> None:
+    """They are not those of the program whose ring it is, which is mapped no more."""
+    file = tmp_path / "7.8"
+    file.write_bytes(b"a ring")
+    ring = SimpleNamespace(process=os.getpid(), path=file)
+    process = record_command._Process(0, cast(Ring, ring), Looks(os.getpid()))
+    if process.descriptor is not None:
+        os.close(process.descriptor)
+    process.read_maps()
+    assert process.found == "" and not process.names
+    with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ):
+        process.read_maps()
+    assert "libc" in process.found and process.names
+    process.looks.close()
 
 
 def test_folder(recorded: Recorded) -> None:
