@@ -14,6 +14,7 @@ struct task {
     bool announced; /* its creator's stop was seen */
     bool waits;     /* it stopped before that, and stays so */
     bool ends;      /* it is at its end, or beyond */
+    bool stays;     /* at its end, stopped */
     bool borrows;   /* of the first thread: its memory is another process's, until it executes */
     bool reported;  /* of the first thread: its process was looked at */
     struct registers *registers; /* as they were at its end; null where they mean nothing */

@@ -73,16 +73,22 @@ static void release_orphans(void)
         }
 }
 
+/* What the kernel has of a thread in such a file. */
+static FILE *of_thread(const struct task *task, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/%s", task->process, task->number, name);
+    return fopen(path, "re");
+}
+
 #define EXITING 0x4u /* in the kernel's flags of a thread */
 
 /* Whether the kernel is ending it, or has. One that ends by itself while its process does may not
  * stop at its end any more. */
 static bool is_exiting(const struct task *task)
 {
-    char path[64];
     char line[512] = "";
-    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", task->process, task->number);
-    FILE *file = fopen(path, "re");
+    FILE *file = of_thread(task, "stat");
     if (file == NULL)
         return true;
     bool there = fgets(line, sizeof line, file) != NULL;
@@ -93,12 +99,32 @@ static bool is_exiting(const struct task *task)
     return !there || (rest != NULL && (strtoul(rest, NULL, 10) & EXITING) != 0);
 }
 
-static bool is_last(const struct task *task)
+/* Whether it is to end as others do: it stops at its end, or is too far in it to stop. */
+static bool is_killed(const struct task *task)
 {
-    for (const struct task *other = NULL; (other = task_after(other, task->process)) != NULL;)
-        if (other != task && !other->ends && !is_exiting(other))
-            return false;
-    return true;
+    char line[256];
+    unsigned long long pending = -1ull;
+    FILE *file = of_thread(task, "status");
+    if (file == NULL)
+        return true;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, "SigPnd:", 7) == 0)
+            pending = strtoull(line + 7, NULL, 16);
+    fclose(file);
+    return (pending >> (SIGKILL - 1) & 1) != 0;
+}
+
+/* One of a process that is not at its end, and whether it is killed; null where there is none. */
+static const struct task *living(pid_t process, bool *killed)
+{
+    for (const struct task *task = NULL; (task = task_after(task, process)) != NULL;) {
+        if (task->ends)
+            continue;
+        *killed = is_killed(task); /* in this order: one that is dead is killed no more */
+        if (!is_exiting(task))
+            return task;
+    }
+    return NULL;
 }
 
 static void note_registers(struct task *task)
@@ -139,26 +165,45 @@ static void look(const struct trace *trace, const struct task *last, int signal)
     free(threads);
 }
 
+static int signal_of_end(const struct task *task) { return event_message(task->number) & 0x7f; }
+
+/* Threads at their end go on, unless those that are left may have no stop: then the memory has to
+ * stay until they are gone. */
+static void settle(const struct trace *trace, pid_t process)
+{
+    bool killed;
+    const struct task *left = living(process, &killed);
+    if (left != NULL && killed)
+        return;
+    for (struct task *task = NULL; (task = task_after(task, process)) != NULL;) {
+        if (!task->stays)
+            continue;
+        task->stays = false;
+        int signal = signal_of_end(task);
+        if (left == NULL && signal != SIGKILL)
+            look(trace, task, signal);
+        resume(task->number, 0);
+    }
+}
+
 /* A thread is at its end. */
 static void at_end(const struct trace *trace, struct task *task)
 {
-    int signal = event_message(task->number) & 0x7f; /* that ends it, or 0 */
-    bool last = is_last(task);
-    task->ends = true;
-    if (signal != SIGKILL) {
+    task->ends = task->stays = true;
+    if (signal_of_end(task) != SIGKILL)
         note_registers(task);
-        if (last)
-            look(trace, task, signal);
-        else if (task->registers != NULL && registers_end_thread(task->registers)) {
-            /* It ends by itself: what it had is nobody's now. But the stack of the first thread
-             * stays: up to where it is in use others may have pointers into it. */
-            task->registers->count = 0;
-            if (task->number != task->process) {
-                free(task->registers);
-                task->registers = NULL;
-            }
+    bool killed;
+    if (task->registers != NULL && registers_end_thread(task->registers) &&
+        living(task->process, &killed) != NULL) {
+        /* It ends by itself: what it had is nobody's now. But the stack of the first thread
+         * stays: up to where it is in use others may have pointers into it. */
+        task->registers->count = 0;
+        if (task->number != task->process) {
+            free(task->registers);
+            task->registers = NULL;
         }
     }
+    settle(trace, task->process);
 }
 
 /* Of its process no other thread is left, and it has the number of the process. */
@@ -176,7 +221,7 @@ static void executed(const struct trace *trace, pid_t number)
     task->registers = NULL;
     task->process = number;
     task->announced = true;
-    task->ends = task->borrows = task->reported = false;
+    task->ends = task->stays = task->borrows = task->reported = false;
     if (number == trace->program)
         ended_program_runs(number);
 }
@@ -212,7 +257,7 @@ static void stopped(const struct trace *trace, pid_t number, int status)
         break;
     case PTRACE_EVENT_EXIT:
         at_end(trace, task);
-        break;
+        return;
     default:
         break;
     }
@@ -220,7 +265,7 @@ static void stopped(const struct trace *trace, pid_t number, int status)
 }
 
 /* The kernel has forgotten it. Registers of others of its process may still be wanted. */
-static void gone(pid_t number)
+static void gone(const struct trace *trace, pid_t number)
 {
     struct task *task = task_find(number);
     if (task == NULL)
@@ -231,6 +276,7 @@ static void gone(pid_t number)
         tasks_drop(process, 0);
     else if (task->registers == NULL)
         task_drop(number);
+    settle(trace, process);
     release_orphans();
 }
 
@@ -251,7 +297,7 @@ void trace_all(const struct trace *trace)
             ended_killed(trace, number);
         if (number == trace->program)
             ended_program(trace);
-        gone(number);
+        gone(trace, number);
     }
     ended_all(trace);
 }

@@ -51,6 +51,37 @@ static void leave(void)
         pthread_exit(NULL);
 }
 
+static volatile int may_end;
+
+static void *ends_by_itself(void *unused)
+{
+    while (!may_end)
+        ;
+    return unused;
+}
+
+/* Children, in each of which threads end by themselves while the process ends: in each a little
+ * later than in the one before it. */
+#define CHILDREN 200
+#define MEET 4
+
+static void meet(void)
+{
+    for (int child = 0; child < CHILDREN; child++) {
+        pid_t number = fork();
+        pthread_t other;
+        for (int i = 0; number == 0 && i < MEET; i++)
+            pthread_create(&other, NULL, ends_by_itself, NULL);
+        may_end = number == 0;
+        for (volatile int i = 0; i < child * 2000; i++)
+            ;
+        if (number == 0)
+            _exit(0);
+        while (waitpid(number, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+}
+
 static void on_term(int number) { _exit(number); }
 
 static void end_by(int number)
@@ -86,6 +117,8 @@ int main(int argc, char **argv)
             exit(6);
         else if (strcmp(*word, "leave") == 0)
             leave();
+        else if (strcmp(*word, "meet") == 0)
+            meet();
         else if (strcmp(*word, "handle") == 0)
             signal(SIGTERM, on_term);
         else if (strcmp(*word, "exec") == 0) {

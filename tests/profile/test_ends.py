@@ -21,6 +21,7 @@ from tests.ran import clean_environment
 from tests.watch.watched import Command
 
 KEPT = 100  # blocks
+CHILDREN = 200
 EVERY = ("-o", "profile_rate=1", "-o", "profile_samples=0")
 
 
@@ -122,6 +123,12 @@ def test_a_child(end: list[str], run: Run) -> None:
     assert own == "x.heap" and re.fullmatch(r"x\.[0-9]+\.heap", child)
     assert (run.kept(own, "keep"), run.kept(own, "keep_in_child")) == (KEPT, 0)
     assert (run.kept(child, "keep"), run.kept(child, "keep_in_child")) == (KEPT, KEPT)
+
+
+def test_threads_at_their_own_end(run: Run) -> None:
+    """One that is in it when its process ends has no stop there any more, or a late one."""
+    assert run("--profile=x.heap", run.plant, "meet") == (0, "", "")
+    assert len(run.files()) == 1 + CHILDREN
 
 
 def test_names(run: Run) -> None:
