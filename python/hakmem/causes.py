@@ -189,6 +189,19 @@ CAUSES |= {
         "it.",
         "PYTHONMALLOC=malloc makes Python call malloc for every object; this is seldom faster.",
     ),
+    "Python-free-threaded": (
+        "Python's own heap",
+        "A Python without the GIL keeps all of its objects in a separate heap, which is "
+        "mimalloc's. Only extensions in C and some modules call malloc. hakmem's statistics and "
+        "profiles do not include the rest.",
+        "Nothing: such a Python ends at its start where PYTHONMALLOC=malloc is set.",
+    ),
+    "PyPy": (
+        "PyPy's own heap",
+        "PyPy keeps small objects in a separate heap, in pieces that malloc gives it. Profiles "
+        "show PyPy's own functions, not those of the program in Python.",
+        "For functions of Python in profiles, run the program with CPython.",
+    ),
     "Java": (
         "Java's own heap",
         "Java's objects are in the heap of the virtual machine; only native code calls malloc.",
@@ -276,7 +289,7 @@ CAUSES |= {
 INSTALLATION = ("no-library", "not-loaded")
 UNKNOWN = ("stripped", "unseen", "memory", "deleted", "unreadable-program")
 NOTES = (
-    *("Python", "Java", "Node.js", "LuaJIT", "Go"),
+    *("Python", "Python-free-threaded", "PyPy", "Java", "Node.js", "LuaJIT", "Go"),
     *("libc-handle", "killed", "malloc-conf", "beside"),
 )
 OBJECTS = ("polars", "pyarrow", "duckdb", "inner")

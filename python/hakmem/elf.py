@@ -57,6 +57,8 @@ TRACES = {
 }
 # Runtimes with a separate heap next to malloc, by a function that only they export.
 RUNTIMES = {
+    "_Py_DecRefShared": "Python-free-threaded",  # without the GIL
+    "pypy_main_startup": "PyPy",
     "PyObject_Malloc": "Python",
     "JNI_CreateJavaVM": "Java",
     "node_module_register": "Node.js",

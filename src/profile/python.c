@@ -23,9 +23,10 @@ static struct interpreter {
     int (*finalizing)(void); /* whether states of other threads are being freed, or were */
     void *(*at_work)(void);  /* up to 3.11: the state that holds it */
     uintptr_t code, text;    /* the types of code objects and of strings */
-    uintptr_t evaluator;     /* and its end: a function, but for parts of it that lie elsewhere */
-    uintptr_t evaluator_end;
-    uintptr_t run_main, run_main_end; /* of a program that is an interpreter */
+    struct range {
+        uintptr_t start, end;
+    } evaluator,  /* a function, but for parts of it that lie elsewhere */
+        mains[2]; /* of a program that is an interpreter; the first may be a part of the second */
     const struct python_layout *layout;
 } python;
 
@@ -40,6 +41,13 @@ static uintptr_t symbol(const struct module *module, const char *name)
 {
     size_t bytes;
     return (uintptr_t)module_symbol(module, name, &bytes);
+}
+
+static struct range range_of(const struct module *module, const char *name)
+{
+    size_t bytes = 0;
+    uintptr_t start = (uintptr_t)module_symbol(module, name, &bytes);
+    return (struct range){start, start + bytes};
 }
 
 #define MINOR(version) ((version) >> 16 & 0xff)
@@ -64,7 +72,7 @@ struct described {
     uint64_t version, free_threaded;
 };
 
-/* Objects of such a build have other fields. */
+/* Objects of such a build have more fields. */
 static bool is_free_threaded(const struct module *module)
 {
     const struct described *described = (const struct described *)symbol(module, "_PyRuntime");
@@ -78,31 +86,25 @@ static bool interpreter_in(const struct module *module, struct interpreter *one)
     if (thread == 0)
         return false;
     uint64_t version = version_of(module);
-    const struct python_layout *layout = python_layout(MINOR(version));
-    size_t bytes = 0;
-    uintptr_t evaluator = (uintptr_t)module_symbol(module, "_PyEval_EvalFrameDefault", &bytes);
-    size_t main_bytes = 0;
-    uintptr_t run_main = (uintptr_t)module_symbol(module, "Py_RunMain", &main_bytes);
+    const struct python_layout *layout = python_layout(MINOR(version), is_free_threaded(module));
     uintptr_t at_work = symbol(module, "_PyThreadState_UncheckedGet");
     uintptr_t finalizing = symbol(module, "_Py_IsFinalizing"); /* up to 3.12 */
     if (finalizing == 0)
         finalizing = symbol(module, "Py_IsFinalizing");
-    *one = (struct interpreter){.start = module->start,
-                                .end = module->end,
-                                .dynamic = module->dynamic,
-                                .thread = (void *(*)(void))thread,
-                                .finalizing = (int (*)(void))finalizing,
-                                .at_work = (void *(*)(void))at_work,
-                                .code = symbol(module, "PyCode_Type"),
-                                .text = symbol(module, "PyUnicode_Type"),
-                                .evaluator = evaluator,
-                                .evaluator_end = evaluator + bytes,
-                                .run_main = run_main,
-                                .run_main_end = run_main + main_bytes,
-                                .layout = layout};
+    *one = (struct interpreter){
+        .start = module->start,
+        .end = module->end,
+        .dynamic = module->dynamic,
+        .thread = (void *(*)(void))thread,
+        .finalizing = (int (*)(void))finalizing,
+        .at_work = (void *(*)(void))at_work,
+        .code = symbol(module, "PyCode_Type"),
+        .text = symbol(module, "PyUnicode_Type"),
+        .evaluator = range_of(module, "_PyEval_EvalFrameDefault"),
+        .mains = {range_of(module, "Py_RunMain"), range_of(module, "Py_BytesMain")},
+        .layout = layout};
     return MAJOR(version) == 3 && RELEASED(version) && layout != NULL && one->code != 0 &&
-           one->text != 0 && finalizing != 0 && (layout->thread_status != 0 || at_work != 0) &&
-           !is_free_threaded(module);
+           one->text != 0 && finalizing != 0 && (layout->thread_status != 0 || at_work != 0);
 }
 
 static bool is_within(uintptr_t address, uintptr_t start, uintptr_t end)
@@ -177,20 +179,33 @@ static uintptr_t thread_now(const struct interpreter *py, const struct peek *pee
     return stays ? thread : 0;
 }
 
+/* Where the instructions begin that a frame runs: a thread may have a copy of them. */
+static uintptr_t instructions_of(const struct python_layout *layout, const struct peek *peek,
+                                 uintptr_t frame, uintptr_t code)
+{
+    if (layout->code_copies == 0)
+        return code + layout->code_begin;
+    uintptr_t copies = peek_word(peek, code + layout->code_copies);
+    uint32_t copy = peek_half(peek, frame + layout->frame_copy);
+    bool is_there = copy < peek_word(peek, copies);
+    return is_there ? peek_word(peek, copies + PYTHON_COPIES_AT + copy * sizeof(uintptr_t)) : 0;
+}
+
 /* Of the frame at this address; false where it is none of a function, or not yet. */
 static bool frame_read(const struct interpreter *py, const struct peek *peek, uintptr_t frame,
                        struct python_frame *to)
 {
     const struct python_layout *layout = py->layout;
     uintptr_t code = peek_word(peek, frame + layout->frame_code) & ~(uintptr_t)7; /* tags */
-    if (peek_word(peek, code + PYTHON_TYPE_AT) != py->code)
+    if (peek_word(peek, code + layout->type) != py->code)
         return false;
     to->code = code;
     if (layout->code_begin == 0) {
         to->at = peek_half(peek, frame + layout->frame_at) * layout->units;
         return true;
     }
-    uintptr_t at = peek_word(peek, frame + layout->frame_at) - (code + layout->code_begin);
+    uintptr_t at =
+        peek_word(peek, frame + layout->frame_at) - instructions_of(layout, peek, frame, code);
     to->at = (uint32_t)at;
     return at <= INT32_MAX && at / 2 >= peek_half(peek, code + layout->code_complete);
 }
@@ -260,8 +275,10 @@ static void frames_read(struct walk *walk, uintptr_t thread)
 
 static void program_look(const struct interpreter *py, const struct native_stack *native)
 {
+    const struct range *mains = py->mains;
     for (unsigned i = 0; !load_relaxed(&is_program) && i < native->count; i++)
-        if (is_within(native->frames[i], py->run_main, py->run_main_end))
+        if (is_within(native->frames[i], mains[0].start, mains[0].end) ||
+            is_within(native->frames[i], mains[1].start, mains[1].end))
             store_release(&is_program, true);
 }
 
@@ -308,9 +325,9 @@ void python_read_program(struct python_stack *stack)
 /* ---- functions and lines ---- */
 
 /* Bits of a string's state: what a letter's bytes are, and whether they follow the object. */
-#define KIND(state) ((state) >> 2 & 7)
-#define COMPACT(state) (((state) >> 5 & 1) != 0)
-#define ASCII(state) (((state) >> 6 & 1) != 0)
+#define KIND(state) ((state)&7)
+#define COMPACT(state) (((state) >> 3 & 1) != 0)
+#define ASCII(state) (((state) >> 4 & 1) != 0)
 
 static uint32_t letter_of(const void *letters, unsigned kind, size_t i)
 {
@@ -330,20 +347,21 @@ struct span {
 static struct span string_at(const struct peek *peek, uintptr_t text, size_t most)
 {
     const struct python_layout *layout = python.layout;
-    uint32_t state = peek_half(peek, text + PYTHON_TEXT_STATE_AT);
+    uint32_t state = peek_half(peek, text + layout->text_state) >> layout->text_kind;
     unsigned kind = KIND(state);
-    if (peek_word(peek, text + PYTHON_TYPE_AT) != python.text || !COMPACT(state) ||
+    if (peek_word(peek, text + layout->type) != python.text || !COMPACT(state) ||
         (kind != 1 && kind != 2 && kind != 4))
         return (struct span){0};
-    size_t count = smaller(peek_word(peek, text + PYTHON_LENGTH_AT), most);
+    size_t count = smaller(peek_word(peek, text + layout->length), most);
     uintptr_t at = text + (ASCII(state) ? layout->text_ascii : layout->text_compact);
     return (struct span){peek_at(peek, at, count * kind), count, kind};
 }
 
 static struct span bytes_at(const struct peek *peek, uintptr_t bytes)
 {
-    size_t count = peek_word(peek, bytes + PYTHON_LENGTH_AT);
-    return (struct span){peek_at(peek, bytes + PYTHON_BYTES_AT, count), count, 1};
+    const struct python_layout *layout = python.layout;
+    size_t count = peek_word(peek, bytes + layout->length);
+    return (struct span){peek_at(peek, bytes + layout->bytes, count), count, 1};
 }
 
 static void name_add(struct script_name *name, const struct span *span)
@@ -455,8 +473,8 @@ static uint64_t quick_key(const struct peek *peek, const struct python_frame *fr
     uintptr_t code = frame->code;
     uintptr_t name = peek_word(peek, code + layout->code_name);
     uintptr_t file = peek_word(peek, code + layout->code_file);
-    uintptr_t named = peek_word(peek, name + PYTHON_TEXT_HASH_AT);
-    uint64_t filed = peek_word(peek, file + PYTHON_TEXT_HASH_AT);
+    uintptr_t named = peek_word(peek, name + layout->text_hash);
+    uint64_t filed = peek_word(peek, file + layout->text_hash);
     if (named + 1 <= 1)
         return 0;
     if (filed + 1 <= 1) {
@@ -530,7 +548,7 @@ static bool is_evaluator(const struct mixing *mixing, const struct native_stack 
 {
     uintptr_t anchor = mixing->stack->frames[mixing->next].anchor;
     if (anchor <= ANCHOR_UNKNOWN)
-        return is_within(native->frames[i], python.evaluator, python.evaluator_end);
+        return is_within(native->frames[i], python.evaluator.start, python.evaluator.end);
     return anchor >= native->ends[i] && (i + 1 == native->count || anchor < native->ends[i + 1]);
 }
 

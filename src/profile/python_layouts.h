@@ -1,5 +1,5 @@
-/* Where CPython has what tells its frames, by its minor version. In bytes; 0: it has no such field.
- * The builds with the GIL on 64-bit Linux, of which no release has changed it so far.
+/* Where CPython has what tells its frames, by its minor version, and by whether it has the GIL. In
+ * bytes; 0: it has no such field. On 64-bit Linux, where no release has changed it so far.
  * tests/profile/python_layouts.c compares this with the headers of a Python. */
 #ifndef HAKMEM_PROFILE_PYTHON_LAYOUTS_H
 #define HAKMEM_PROFILE_PYTHON_LAYOUTS_H
@@ -8,6 +8,7 @@
 
 #define PYTHON_MINOR_FIRST 9
 #define PYTHON_MINOR_LAST 14
+#define PYTHON_MINOR_FREE 13 /* the first with builds without the GIL */
 
 struct python_layout {
     /* of a thread */
@@ -20,27 +21,30 @@ struct python_layout {
     uint16_t frame_code, frame_previous, frame_at; /* at: which instruction */
     uint16_t frame_owner; /* a byte: SHIM and above is no frame of a function */
     uint16_t frame_entry; /* a byte: the evaluator was called for it */
+    uint16_t frame_copy;  /* which copy of the instructions it runs; a number of 32 bits */
     /* of a code object */
     uint16_t code_name, code_file, code_first, code_lines;
     uint16_t code_begin;    /* the instructions; 0: a frame has a number and no address */
+    uint16_t code_copies;   /* an array of those that threads have for themselves */
     uint16_t code_complete; /* before this instruction a frame is being made; a number of 32 bits */
     uint8_t units;          /* bytes of code that a frame's number stands for */
     uint8_t line_format;    /* enum line_format */
+    /* of all objects, and of those that have a length, as bytes */
+    uint16_t type, length, bytes;
     /* of a string */
+    uint16_t text_hash; /* all bits set: it was not asked for yet */
+    uint16_t text_state;
+    uint8_t text_kind; /* a bit of its state: the first that says what letters are */
     uint16_t text_ascii, text_compact; /* where the letters begin */
 };
 
 #define PYTHON_SHIM 3
 
-/* Of all objects, strings and bytes. */
-#define PYTHON_TYPE_AT 8
-#define PYTHON_LENGTH_AT 16
-#define PYTHON_TEXT_HASH_AT 24 /* all bits set: it was not asked for yet */
-#define PYTHON_TEXT_STATE_AT 32
-#define PYTHON_BYTES_AT 32
+/* Of an array of copies of code, after their number. */
+#define PYTHON_COPIES_AT 8
 
 /* Null for a version that is not known. */
-const struct python_layout *python_layout(unsigned minor);
+const struct python_layout *python_layout(unsigned minor, bool free_threaded);
 
 /* ---- lines ----
  *

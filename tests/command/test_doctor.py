@@ -509,6 +509,18 @@ def test_notes(built: Built) -> None:
         assert "Python's own heap" not in answer.text
 
 
+@pytest.mark.parametrize(
+    ("exports", "id"),
+    [("_Py_DecRefShared", "Python-free-threaded"), ("pypy_main_startup", "PyPy")],
+)
+def test_note_about_other_pythons(exports: str, id: str, built: Built, programs: Programs) -> None:
+    """A Python without the GIL refuses what helps with others."""
+    names = [f"-Wl,--defsym={name}=main" for name in (exports, "PyObject_Malloc")]
+    answer = built.doctor("--", programs.make(id, "-rdynamic", *names))
+    is_in_force(answer)
+    assert [note["id"] for note in answer.programs[0]["notes"]] == [id]
+
+
 def test_note_about_luajit(built: Built) -> None:
     """Its objects are none of malloc's."""
     if shutil.which("luajit") is None:

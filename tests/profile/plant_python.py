@@ -3,12 +3,19 @@
 
 The size of each is a literal, so test_python.py finds its function and line in this source. The
 argument is how often, and in how many threads beside the first one.
+
+A Python without the GIL has its objects in a heap of its own, so there each is a block of malloc.
 """
 
 import asyncio
+import ctypes
 import functools
 import sys
+import sysconfig
 import threading
+
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    bytearray, len = ctypes.CDLL(None).malloc, int
 
 
 class Service:

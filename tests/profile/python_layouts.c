@@ -65,6 +65,11 @@ static void compare_code(const struct python_layout *l)
     FIELD(code_name, PyCodeObject, co_qualname);
     FIELD(code_begin, PyCodeObject, co_code_adaptive);
     FIELD(code_complete, PyCodeObject, _co_firsttraceable);
+#if defined Py_GIL_DISABLED && PY_VERSION_HEX >= 0x030e0000
+    FIELD(code_copies, PyCodeObject, co_tlbc);
+    FIELD(frame_copy, _PyInterpreterFrame, tlbc_index);
+    compare("the copies", PYTHON_COPIES_AT, offsetof(_PyCodeArray, entries));
+#endif
 #else
     FIELD(code_name, PyCodeObject, co_name);
 #endif
@@ -75,20 +80,33 @@ static void compare_code(const struct python_layout *l)
 #endif
 }
 
+static void compare_objects(const struct python_layout *l)
+{
+    FIELD(type, PyObject, ob_type);
+    FIELD(length, PyVarObject, ob_size);
+    FIELD(length, PyASCIIObject, length);
+    FIELD(bytes, PyBytesObject, ob_sval);
+    FIELD(text_hash, PyASCIIObject, hash);
+    FIELD(text_state, PyASCIIObject, state);
+    compare("text_ascii", l->text_ascii, sizeof(PyASCIIObject));
+    compare("text_compact", l->text_compact, sizeof(PyCompactUnicodeObject));
+    PyASCIIObject text = {.state = {.kind = 1}};
+    uint32_t state;
+    memcpy(&state, (char *)&text + l->text_state, sizeof state);
+    compare("text_kind", 1u << l->text_kind, state);
+}
+
 int main(void)
 {
-    const struct python_layout *l = python_layout(PY_MINOR_VERSION);
+#ifdef Py_GIL_DISABLED
+    const struct python_layout *l = python_layout(PY_MINOR_VERSION, true);
+#else
+    const struct python_layout *l = python_layout(PY_MINOR_VERSION, false);
+#endif
     if (l == NULL)
         return 77;
     compare_frames(l);
     compare_code(l);
-    compare("text_ascii", l->text_ascii, sizeof(PyASCIIObject));
-    compare("text_compact", l->text_compact, sizeof(PyCompactUnicodeObject));
-    compare("a string's state", PYTHON_TEXT_STATE_AT, offsetof(PyASCIIObject, state));
-    compare("a string's hash", PYTHON_TEXT_HASH_AT, offsetof(PyASCIIObject, hash));
-    compare("a string's length", PYTHON_LENGTH_AT, offsetof(PyASCIIObject, length));
-    compare("a type", PYTHON_TYPE_AT, offsetof(PyObject, ob_type));
-    compare("a length", PYTHON_LENGTH_AT, offsetof(PyVarObject, ob_size));
-    compare("bytes", PYTHON_BYTES_AT, offsetof(PyBytesObject, ob_sval));
+    compare_objects(l);
     return wrong;
 }
