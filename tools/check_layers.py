@@ -53,6 +53,7 @@ MODULE_FLOOR = {
     "debuginfod": 0,
     "naming": 0,
     "wrappers": 0,
+    "runtimes": 0,
     "symbols": 1,
     "profile_difference": 2,
     "profile_text": 2,

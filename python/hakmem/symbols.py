@@ -22,7 +22,7 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import NoteSegment
 
-from hakmem import debuginfod, heap_profile, wrappers
+from hakmem import debuginfod, heap_profile, runtimes, wrappers
 from hakmem.heap_profile import DELETED, Figures, Profile, Samples
 from hakmem.naming import BROKEN, lines_of
 from hakmem.naming import Line as Line
@@ -226,7 +226,12 @@ def all_located(
                     line = Line(*made, is_script=bool(made[1]))
                     frame = functions[which].setdefault(line, Frame(call, None, 0, (line,)))
                 frames[which][call] = frame
-    notes: list[str] = []
+    nameless = {which for which, (profile, _) in enumerate(asked) if profile.made is None}
+    notes = list(
+        runtimes.without_names(
+            path for (path, _), calls in of_file.items() if nameless & {which for which, _ in calls}
+        )
+    )
     build_ids = {}
     for (path, build_id), modules in sorted(of_file.items()):
         module = next(iter(modules.values()))

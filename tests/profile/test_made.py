@@ -293,3 +293,27 @@ def test_a_map_of_another_process(
         assert done.stderr == f"{said}came later: it is not read\n"
     finally:
         left.unlink()
+
+
+@pytest.mark.parametrize(
+    ("runtime", "says"),
+    [
+        ("node", "functions of JavaScript have no names here: node --perf-prof"),
+        ("php8.2", "functions of PHP have no names here: its compiler writes"),
+        ("mono-sgen", "functions of Mono have no names here: MONO_DEBUG="),
+        ("beam.smp", "functions of Erlang have no names here: its processes"),
+        ("nodes", ""),
+    ],
+)
+def test_what_to_switch_on(
+    command: Command, planted: Planted, tmp_path: Path, runtime: str, says: str
+) -> None:
+    """A runtime that was not told to write names; one line says how it is."""
+    program, names = tmp_path / runtime, tmp_path / "names.map"
+    shutil.copy(planted.programs / "profile_plant_ends", program)
+    heap = profile_of(program, planted.library, tmp_path, "keep", HAKMEM_PROFILE_RATE="1")
+    done = command("profile", "--text", str(heap))
+    assert " main" in done.stdout
+    assert says in done.stderr and done.stderr.count("\n") == (1 if says else 0), done.stderr
+    names.write_text("10 10 any\n")
+    assert command("profile", "--text", "--perf-map", str(names), str(heap)).stderr == ""
