@@ -13,6 +13,11 @@
 #else
 #define CAN_RESUME 0
 #endif
+#if defined(DLFO_EH_SEGMENT_TYPE) && defined(HAKMEM_SHARED) && defined(__aarch64__)
+#define CAN_FOLLOW 1
+#else
+#define CAN_FOLLOW 0
+#endif
 
 /* Whether code is hakmem's own. Only the shared library knows: there all code of its module is. */
 #ifdef HAKMEM_SHARED
@@ -62,21 +67,12 @@ static bool is_in_reach(struct frames *trace, uintptr_t frame)
 
 /* ---- code without unwind information ----
  *
- * Where it is certain how such code returns, as it only gives up its frame, that is how it is
- * passed: the trampolines through which Python calls its functions for perf do so. Else by the
- * frame pointer, if what it points to may be a frame: it lies further out on the stack, and has the
- * address after a call. */
+ * By the frame pointer, if what it points to may be a frame: it lies further out on the stack, and
+ * has the address after a call. On x86-64 it lies where the frame ends, so that the unwinder can go
+ * on with the caller's. On AArch64 a frame may end anywhere above it, and all that follow are found
+ * in the same way, as compilers keep frame pointers there. */
 
-#if CAN_RESUME
-
-/* What a frame's code goes on with. */
-struct registers {
-    uintptr_t ip, sp;
-    uintptr_t bx, bp, r12, r13, r14, r15; /* that a call leaves as they were */
-};
-
-/* As DWARF numbers them. */
-enum { BX = 3, BP = 6, R12 = 12, R13, R14, R15 };
+#if CAN_RESUME || CAN_FOLLOW
 
 /* libgcc's; what it knows of an address is not of interest here. */
 struct dwarf_eh_bases {
@@ -90,6 +86,34 @@ static bool resume_needed(uintptr_t code)
     struct dwarf_eh_bases bases;
     return _Unwind_Find_FDE((void *)code, &bases) == NULL;
 }
+
+/* Interpreters that were made at run time, such as Java's, return to where nothing is called. */
+#define NEAR ((uintptr_t)1 << 28)
+static bool is_near(uintptr_t code, uintptr_t other)
+{
+    struct dl_find_object object;
+    return code - other + NEAR < 2 * NEAR && _dl_find_object((void *)code, &object) != 0 &&
+           _dl_find_object((void *)other, &object) != 0 && os_readable((const void *)code);
+}
+
+static bool goes_on(const struct frames *trace)
+{
+    return trace->count > 0 && trace->count < trace->most && !trace->whole;
+}
+#endif
+
+#if CAN_RESUME
+
+/* What a frame's code goes on with. Where it is certain how that returns, as it only gives up its
+ * frame, that is how it is passed: the trampolines through which Python calls its functions for
+ * perf do so. */
+struct registers {
+    uintptr_t ip, sp;
+    uintptr_t bx, bp, r12, r13, r14, r15; /* that a call leaves as they were */
+};
+
+/* As DWARF numbers them. */
+enum { BX = 3, BP = 6, R12 = 12, R13, R14, R15 };
 
 /* Those of the frame that the unwinder is at. */
 static void resume_note(struct registers *at, struct _Unwind_Context *context)
@@ -149,21 +173,11 @@ static bool is_after_call(uintptr_t code)
     return false;
 }
 
-/* Interpreters that were made at run time, such as Java's, return to where nothing is called. */
-#define NEAR ((uintptr_t)1 << 28)
-static bool is_near(uintptr_t code, uintptr_t other)
-{
-    struct dl_find_object object;
-    return code - other + NEAR < 2 * NEAR && _dl_find_object((void *)code, &object) != 0 &&
-           _dl_find_object((void *)other, &object) != 0 && os_readable((const void *)code);
-}
-
 /* What else the caller's registers have is not known. They get the stack pointer: where its unwind
  * information makes use of one, at least no memory is read that is not there. */
 static bool step_by_pointer(struct frames *trace, struct registers *at)
 {
-    if (at->bp < at->sp || at->bp % sizeof(uintptr_t) != 0 ||
-        !is_in_reach(trace, at->bp + 2 * sizeof(uintptr_t)))
+    if (at->bp < at->sp || at->bp % sizeof(uintptr_t) != 0 || !is_in_reach(trace, at->bp))
         return false;
     const uintptr_t *frame = (const uintptr_t *)at->bp;
     if (!is_after_call(frame[1]) && !is_near(frame[1], at->ip))
@@ -213,6 +227,37 @@ resume_walk(__attribute__((unused)) const struct registers *at,
             ".cfi_restore %rbx\n\t"
             "ret");
 }
+#elif CAN_FOLLOW
+
+struct registers {
+    uintptr_t fp; /* where the caller's and the address that the frame returns to are */
+};
+
+enum { FP = 29 }; /* as DWARF numbers them */
+
+static void resume_note(struct registers *at, struct _Unwind_Context *context)
+{
+    at->fp = _Unwind_GetGR(context, FP);
+}
+
+/* Of an address that a function may have signed before it stored it. */
+static uintptr_t without_signature(uintptr_t code)
+{
+    register uintptr_t x30 __asm__("x30") = code;
+    __asm__("hint #7" : "+r"(x30)); /* xpaclri, which older processors skip */
+    return x30;
+}
+
+static bool is_after_call(uintptr_t code)
+{
+    const uint32_t *after = (const uint32_t *)code;
+    if (code % sizeof *after != 0 || code < sizeof *after || !os_readable(after - 1))
+        return false;
+    uint32_t call = after[-1];
+    return (call & 0xfc000000) == 0x94000000 || /* bl */
+           (call & 0xfffffc1f) == 0xd63f0000 || /* blr */
+           (call & 0xfefff800) == 0xd63f0800;   /* the same of a signed address */
+}
 #endif
 
 /* ---- frames ---- */
@@ -241,7 +286,7 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argu
         return _URC_NO_REASON;
     if (trace->count == trace->most || !is_in_reach(trace, _Unwind_GetCFA(context)))
         return _URC_END_OF_STACK;
-#if CAN_RESUME
+#if CAN_RESUME || CAN_FOLLOW
     if (trace->at != NULL)
         resume_note(trace->at, context);
 #endif
@@ -250,28 +295,35 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *argu
                : _URC_END_OF_STACK;
 }
 
+#if CAN_RESUME || CAN_FOLLOW
+
+/* Whether the walk ended with code that has no unwind information. Few programs have such code:
+ * registers are noted only in a second walk. */
+static bool ends_early(struct frames *trace, struct registers *at)
+{
+    if (trace->present_until == 0 || !goes_on(trace) ||
+        !resume_needed(trace->frames[trace->count - 1]))
+        return false;
+    trace->at = at;
+    trace->count = 0;
+    _Unwind_Backtrace(add_frame, trace);
+    trace->at = NULL;
+    return true;
+}
+#endif
+
 #if CAN_RESUME
 static _Unwind_Reason_Code add_further(struct _Unwind_Context *context, void *argument)
 {
     return is_ours(_Unwind_GetIP(context)) ? _URC_NO_REASON : add_frame(context, argument);
 }
 
-static bool goes_on(const struct frames *trace)
-{
-    return trace->count > 0 && trace->count < trace->most && !trace->whole;
-}
-
-/* Passes code that has no unwind information. Few programs have such code: registers are noted only
- * in a second walk. */
 static void go_on(struct frames *trace)
 {
-    if (trace->present_until == 0 || !goes_on(trace) ||
-        !resume_needed(trace->frames[trace->count - 1]))
-        return;
     struct registers at = {0};
+    if (!ends_early(trace, &at))
+        return;
     trace->at = &at;
-    trace->count = 0;
-    _Unwind_Backtrace(add_frame, trace);
     while (goes_on(trace) && resume_needed(trace->frames[trace->count - 1]) &&
            resume_step(trace, &at)) {
         struct registers from = at;
@@ -284,6 +336,25 @@ static void go_on(struct frames *trace)
             break;
     }
     trace->at = NULL;
+}
+#elif CAN_FOLLOW
+static void go_on(struct frames *trace)
+{
+    struct registers at = {0};
+    uintptr_t inner = (uintptr_t)&at;
+    if (!ends_early(trace, &at))
+        return;
+    while (goes_on(trace) && at.fp > inner && at.fp % sizeof(uintptr_t) == 0 &&
+           is_in_reach(trace, at.fp)) {
+        const uintptr_t *frame = (const uintptr_t *)at.fp;
+        uintptr_t ip = without_signature(frame[1]);
+        if (!is_after_call(ip) && !is_near(ip, trace->frames[trace->count - 1]))
+            return;
+        inner = at.fp;
+        at.fp = frame[0];
+        if (!is_ours(ip))
+            add_call(trace, ip - 1, at.fp > inner ? at.fp : inner + 2 * sizeof *frame);
+    }
 }
 #else
 static void go_on(struct frames *trace) { (void)trace; }
