@@ -297,6 +297,8 @@ def _notes(parts: list[Part], shown: Named) -> Iterator[str]:
     if len(rates) > 1:
         yield "the profiles have different rates, so their figures are not equally exact"
     yield from shown.notes
+    if any(note.endswith(symbols.NO_NAMES) for note in shown.notes):
+        yield "a profile keeps its names where -o NAME.heap was written while the files were there"
 
 
 def _marks(parts: list[Part]) -> Iterator[str]:

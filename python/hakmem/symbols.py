@@ -46,6 +46,7 @@ _OWN_FILE = re.compile(r"libhakmem[^/]*\.so[^/]*")
 
 CUT = 0  # in place of calls of a stack that were not recorded, as no function is called there
 LEFT_OUT = "(calls left out)"
+NO_NAMES = "so has no names"  # of a file: the end of a note
 
 
 @dataclass(frozen=True)
@@ -244,7 +245,7 @@ def all_located(
         if debug is None and servers and not own and facts.build_id and not facts.has_lines:
             debug = debuginfod.debug_file(facts.build_id, notes)
         if file is None and debug is None:
-            notes.append(f"{path}: {facts.missing}, so has no names")
+            notes.append(f"{path}: {facts.missing}, {NO_NAMES}")
         if file is None and debug is not None:
             facts.loads = _loads(modules, _facts(debug))
         places = {

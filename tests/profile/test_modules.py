@@ -180,6 +180,22 @@ def test_made_where_one_was(command: Command, planted: Planted, tmp_path: Path) 
     assert by_function(named(tmp_path / "names.heap"), "made").figures == made.figures
 
 
+def test_a_program_that_goes(command: Command, planted: Planted, tmp_path: Path) -> None:
+    """What was written while it was there keeps its names; of the rest it is said how."""
+    shutil.copy(planted.programs / "profile_plant_ends", tmp_path / "goes")
+    every = ["-o", "profile_rate=1"]
+    run(command, "run", "--profile=x.heap", *every, tmp_path / "goes", "keep", folder=tmp_path)
+    run(command, "profile", "-o", "named.heap", "x.heap", folder=tmp_path)
+    (tmp_path / "goes").unlink()
+    kept = command("profile", "--text", str(tmp_path / "named.heap"))
+    assert re.search(r" keep\b.*\n +main\b", kept.stdout) and kept.stderr == ""
+    gone = command("profile", "--text", str(tmp_path / "x.heap"))
+    assert " goes+0x" in gone.stdout
+    assert re.fullmatch(
+        r".*/goes: can't be read, so has no names\n.* -o NAME\.heap .*\n", gone.stderr
+    )
+
+
 @x86_64
 def test_frame_pointers(planted: Planted, tmp_path: Path) -> None:
     """Also where the register has anything else: the program goes on."""
