@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define CALLED __attribute__((noinline, noclone))
+#define CALLED __attribute__((noinline))
 #define BLOCK (64 * KiB)
 #define FUNCTION_MOST 256 /* bytes */
 #define TRIES 20000
