@@ -46,7 +46,9 @@ include_directories(src)
 add_library(small OBJECT src/part/small.c)
 add_executable(check check.c $<TARGET_OBJECTS:small>)
 add_test(NAME check COMMAND check)
-set_tests_properties(check PROPERTIES ENVIRONMENT "SEEN=${PROJECT_BINARY_DIR}/check")
+file(WRITE ${PROJECT_BINARY_DIR}/written "")
+set_tests_properties(check PROPERTIES
+    ENVIRONMENT "SEEN=${PROJECT_BINARY_DIR}/check;WRITTEN=${PROJECT_BINARY_DIR}/written")
 """
 PRESETS = """\
 {"version": 6, "configurePresets": [{"name": "quick", "generator": "Ninja",
