@@ -9,7 +9,6 @@ import pytest
 
 from tests.misuse.runs import END, IGNORED, run_with
 from tests.misuse.test_misuse import HEX
-from tests.nightly import NIGHTLY, points
 
 OF_MALLOC = ["malloc", "calloc", "realloc", "aligned_alloc"]
 OF_NEW = ["new", "new_nothrow", "new_aligned"]
@@ -66,15 +65,9 @@ def judge(lines: list[str], made: int, freed: int, function: str) -> None:
 SIZES = (24, 40000, 3000000)
 
 
-def always(size: int, made: int, maker: str, freed: int, function: str) -> bool:
-    """Each pair in one size, and each size with the plain functions of each group."""
-    plain = (GROUPS[made][0][0], GROUPS[freed][1][0])
-    return size == SIZES[0] or (maker, function) == plain
-
-
 @pytest.mark.parametrize(
     ("size", "made", "maker", "freed", "function"),
-    points(((size, *pair) for size in SIZES for pair in wrong_pairs()), always),
+    [(size, *pair) for size in SIZES for pair in wrong_pairs()],
 )
 def test_a_wrong_pair_is_reported(
     start: Start, size: int, made: int, maker: str, freed: int, function: str
@@ -95,7 +88,7 @@ def test_a_wrong_pair_is_reported(
     ],
     ids=str,
 )
-@pytest.mark.parametrize("size", points(SIZES, lambda size: size != 40000))
+@pytest.mark.parametrize("size", SIZES)
 def test_with_other_options(start: Start, size: int, options: dict[str, str]) -> None:
     for made, maker, freed, function in [
         (0, "malloc", 1, "delete"),
@@ -151,7 +144,7 @@ def test_the_program_goes_on(
 def test_right_pairs_are_not_reported(
     start: Start, maker: str, function: str, options: dict[str, str]
 ) -> None:
-    for size in SIZES if NIGHTLY or len(options) == 1 else SIZES[:1]:
+    for size in SIZES:
         assert start(size, maker, function, **options) == (0, "end\n", []), size
 
 
