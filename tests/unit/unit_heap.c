@@ -213,6 +213,44 @@ static void transfer(void)
         ;
 }
 
+static size_t taken_of(void **blocks, size_t from, size_t end)
+{
+    size_t taken = 0;
+    for (size_t i = from; i < end; i++)
+        taken += shards_check(blocks[i]) == MISUSE_NONE;
+    return taken;
+}
+
+/* Of what waits, a look gives up those that nobody needed since the last one: the oldest. */
+static void idle_in_transfer(void)
+{
+    static void *blocks[100], *out[100];
+    const unsigned cls = 5;
+    for (size_t left = 100, got; left > 0; left -= got)
+        EXPECT((got = shard_take(0, cls, blocks + left, left)) > 0);
+    EXPECT_EQUAL(transfer_put(cls, blocks, 100), 100);
+    EXPECT_EQUAL(transfers_decay(false).what, MISUSE_NONE); /* they came since the start */
+    EXPECT_EQUAL(taken_of(blocks, 0, 100), 100);
+    EXPECT_EQUAL(transfer_take(cls, out + 60, 60), 60);
+    EXPECT_EQUAL(transfer_put(cls, blocks + 40, 20), 20);
+    EXPECT_EQUAL(transfers_decay(false).what, MISUSE_NONE);
+    EXPECT_EQUAL(taken_of(blocks, 0, 40), 0);
+    EXPECT_EQUAL(taken_of(blocks, 40, 100), 60);
+    EXPECT_EQUAL(transfer_put(cls, blocks + 60, 10), 10);
+    EXPECT_EQUAL(transfers_decay(false).what, MISUSE_NONE);
+    EXPECT_EQUAL(taken_of(blocks, 40, 60), 0);
+    EXPECT(transfer_holds(cls, blocks[60]) && !transfer_holds(cls, blocks[40]));
+    EXPECT_EQUAL(transfer_put(cls, blocks + 70, 30), 30);
+    EXPECT_EQUAL(transfers_decay(true).what, MISUSE_NONE);
+    EXPECT_EQUAL(taken_of(blocks, 40, 100), 0);
+    EXPECT_EQUAL(transfer_take(cls, out + 1, 1), 0);
+    /* Once it was empty, it still is looked at. */
+    EXPECT_EQUAL(shard_take(0, cls, blocks + 1, 1), 1);
+    EXPECT_EQUAL(transfer_put(cls, blocks, 1), 1);
+    EXPECT_EQUAL(transfers_decay(true).what, MISUSE_NONE);
+    EXPECT(shards_check(blocks[0]) != MISUSE_NONE);
+}
+
 static enum misuse give_inside(struct cache *cache, unsigned stack, void *p)
 {
     lock_take(cache->lock);
@@ -350,9 +388,10 @@ int main(void)
     joining(&all);
     one_shard();
     transfer();
+    idle_in_transfer();
     lock_release(&guard);
     one_cache();
     second_stack();
-    puts("9 passed, 0 failed");
+    puts("10 passed, 0 failed");
     return 0;
 }
