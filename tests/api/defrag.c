@@ -94,9 +94,9 @@ TEST(empty_pages_go_back)
                 blocks[i] = move(blocks[i], SIZE);
     gain = hakmem_defrag_gain();
     CHECK(gain <= MiB, "gain of a heap that is compact: expected little, found %zu", gain);
-    hakmem_purge();
-    CHECK(hakmem_defrag_gain() <= gain, "gain after purge: expected up to %zu, found %zu", gain,
-          hakmem_defrag_gain());
+    hakmem_purge(); /* slabs get what lay in stacks, which may be a slab more to gain */
+    gain = hakmem_defrag_gain();
+    CHECK(gain <= MiB, "gain after purge: expected little, found %zu", gain);
     struct hakmem_stats after = stats_now();
     size_t held = after.free_in_slabs - after.returned_in_slabs + after.thread_caches;
     CHECK(held <= after.program / 4 + MiB, "free in resident slabs: expected up to %zu, found %zu",
