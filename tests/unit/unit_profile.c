@@ -196,6 +196,24 @@ static void peaks_are_exact(void)
     lock_release(&cacheless_lock);
 }
 
+/* So many that the table grows: each is found again, once. */
+static void many_samples_are_found(void)
+{
+    enum { MANY = 100000 };
+    static const struct origin from = {.name = "many", .depth = 0};
+    EXPECT(lock_enter(&cacheless_lock));
+    const struct fill *fill = watch_profile.fill;
+    const uint64_t before = fill->samples;
+    for (size_t i = 1; i <= MANY; i++)
+        EXPECT(samples_add((void *)(i << 4), 100, 112, 1, &from));
+    EXPECT_EQUAL(fill->samples, before + MANY);
+    for (size_t i = 1; i <= MANY; i++)
+        EXPECT(samples_forget((void *)(i << 4)));
+    EXPECT(!samples_forget((void *)((size_t)MANY << 4)));
+    EXPECT_EQUAL(fill->samples, before);
+    lock_release(&cacheless_lock);
+}
+
 /* Nothing that is read of another process is believed. */
 static void forged_sums_are_no_estimate(void)
 {
@@ -281,6 +299,7 @@ int main(void)
     the_rate_follows_the_program();
     peaks_are_exact();
     the_rounding_is_estimated();
+    many_samples_are_found();
     forged_sums_are_no_estimate();
     marks_are_set_beside_samples();
     return 0;
