@@ -240,7 +240,7 @@ def always(form: str, case: Case) -> bool:
     return form == case.forms[0] or FIRST[case.name] is case
 
 
-BY_FORM = list(points(((form, case) for case in CASES for form in case.forms), always))
+BY_FORM = points(((form, case) for case in CASES for form in case.forms), always)
 
 
 @pytest.fixture

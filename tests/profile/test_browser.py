@@ -16,11 +16,9 @@ from tests.profile.planted import Planted, named
 
 SIZES = [(1280, 900), (400, 800)]
 # Each width and each scheme once.
-WINDOWS = list(
-    points(
-        itertools.product(SIZES, ["dark", "light"]),
-        lambda size, scheme: (size == SIZES[0]) == (scheme == "light"),
-    )
+WINDOWS = points(
+    itertools.product(SIZES, ["dark", "light"]),
+    lambda size, scheme: (size == SIZES[0]) == (scheme == "light"),
 )
 FRAMES = "flame.boxes"
 ACTIVE = "document.activeElement"
