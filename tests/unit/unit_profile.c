@@ -6,6 +6,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/policy.h"
 #include "base/text.h"
@@ -169,8 +170,19 @@ static void the_rounding_is_estimated(void)
     NEAR(sqrt(squares / TRIALS), 1, 0.25); /* six standard errors */
 }
 
+static const struct site *site_named(const char *name)
+{
+    const struct site *site = NULL;
+    do
+        site = samples_site_after(site);
+    while (site != NULL && (site->name_bytes != text_length(name) ||
+                            memcmp(site->frames + site->depth, name, site->name_bytes) != 0));
+    EXPECT(site != NULL);
+    return site;
+}
+
 /* Each of two windows has its own peak and count: the process's, and the one since samples_watch.
- */
+ * So has each site. */
 static void peaks_are_exact(void)
 {
     static const struct origin from = {.name = "peak", .depth = 0};
@@ -191,6 +203,8 @@ static void peaks_are_exact(void)
         samples_forget(&at[i]);
     EXPECT_EQUAL(samples_course().most, 2700000);
     EXPECT_EQUAL(samples_course().blocks, 1);
+    EXPECT_EQUAL(site_named("peak")->peak.bytes, 3000000);
+    EXPECT_EQUAL(site_named("peak")->lately.bytes, 2700000);
     samples_fork_child();
     EXPECT_EQUAL(samples_course().most, 0);
     lock_release(&cacheless_lock);
