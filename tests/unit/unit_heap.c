@@ -279,6 +279,7 @@ static void one_cache(void)
     struct cache *cache = cache_new();
     EXPECT(cache != NULL);
     size_t living = caches_living();
+    const unsigned *in_shard = shard_threads(cache->shard), threads = *in_shard;
     static char *held[BLOCKS];
     static unsigned char cls_of[BLOCKS];
     size_t count = 0;
@@ -311,6 +312,7 @@ static void one_cache(void)
             EXPECT_EQUAL(give_inside(cache, cls_of[i], held[i]), MISUSE_NONE);
     EXPECT_EQUAL(cache_delete(cache).what, MISUSE_NONE);
     EXPECT_EQUAL(caches_living(), living - 1);
+    EXPECT_EQUAL(*in_shard, threads - 1);
     lock_take(&guard);
     for (size_t i = 0; i < count; i++)
         EXPECT(shards_check(held[i]) != MISUSE_NONE);
