@@ -12,6 +12,7 @@
 
 #include "back/huge.h"
 #include "back/meta.h"
+#include "back/reserve.h"
 #include "back/use.h"
 #include "base/policy.h"
 #include "front/cache.h"
@@ -110,6 +111,8 @@ static void make_heap(void)
 
 static void sums(void)
 {
+    void *reserved = reserve_take(1000, 1); /* as during a fork */
+    EXPECT(reserved != NULL && reserve_parts().used > 0);
     EXPECT_EQUAL(walk(), 0);
     struct accounts before = accounts;
     void *small_block = hakmem_malloc(200);
@@ -128,6 +131,9 @@ static void sums(void)
     EXPECT_EQUAL(accounts.stats.program, before.stats.program);
     EXPECT_EQUAL(accounts.stats.huge_blocks, before.stats.huge_blocks);
     EXPECT_EQUAL(accounts.stats.large_blocks, before.stats.large_blocks);
+    EXPECT_EQUAL(reserve_give(reserved), MISUSE_NONE);
+    EXPECT_EQUAL(walk(), 0);
+    EXPECT(accounts.stats.program < before.stats.program);
 }
 
 /* ---- breaking one thing at a time ---- */
