@@ -133,7 +133,6 @@ static void count_caches(struct accounts *all)
 {
     for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
         all->stats.threads += registry_ownership(cache) == CACHE_LIVING;
-        all->orphans += registry_ownership(cache) == CACHE_ORPHAN;
         count_stacks(all, cache);
     }
 }

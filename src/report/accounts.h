@@ -89,7 +89,6 @@ struct accounts {
     size_t slab_slices;   /* slices that are slabs' */
     size_t huge_mapped;   /* bytes of the mappings of huge blocks in use */
     size_t huge_usable;
-    size_t orphans; /* caches of threads that a fork left behind, not yet taken in */
 
     struct class_accounts classes[CLASSES];
 
