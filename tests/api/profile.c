@@ -2,6 +2,7 @@
  * program is served as well as without. The test sets HAKMEM_PROFILE_RATE to 4 KiB,
  * without a limit of samples. */
 #include "check.h"
+#include "stats.h"
 
 #include <fcntl.h>
 #include <hakmem/hakmem.h>
@@ -171,6 +172,32 @@ TEST(it_is_switched_while_threads_work)
     __atomic_store_n(&ends, true, __ATOMIC_RELAXED);
     threads_join(threads, 4);
     CHECK_SIZE("hakmem_check", (size_t)hakmem_check(), 0);
+}
+
+static void *takes_few(void *unused)
+{
+    for (size_t n = 16; n <= 640; n += 16)
+        do_free(NEED("malloc", do_malloc(n)));
+    return unused;
+}
+
+/* Blocks that lay ahead of a thread go to the others when it ends. The first thread, and the one
+ * that gives memory back, may leave something of libc's. */
+TEST(threads_that_end_leave_no_blocks)
+{
+    pthread_t threads[1];
+    hakmem_profile_start();
+    threads_start(threads, 1, takes_few);
+    threads_join(threads, 1);
+    size_t before = stats_now().program;
+    for (unsigned i = 0; i < 20; i++) {
+        threads_start(threads, 1, takes_few);
+        threads_join(threads, 1);
+    }
+    size_t after = stats_now().program;
+    hakmem_profile_stop();
+    CHECK(after <= before + 4 * KiB, "in use after 20 threads: expected %zu, found %zu", before,
+          after);
 }
 
 /* ---- misuse ---- */
