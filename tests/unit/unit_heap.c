@@ -313,6 +313,11 @@ static void one_cache(void)
     EXPECT_EQUAL(cache_delete(cache).what, MISUSE_NONE);
     EXPECT_EQUAL(caches_living(), living - 1);
     EXPECT_EQUAL(*in_shard, threads - 1);
+    /* The next thread's is the same, and new. */
+    EXPECT(cache->most_taken > 0 && cache->refills > 0);
+    EXPECT(cache_new() == cache);
+    EXPECT(cache->taken == 0 && cache->most_taken == 0 && cache->began == cache->refills);
+    EXPECT_EQUAL(cache_delete(cache).what, MISUSE_NONE);
     lock_take(&guard);
     for (size_t i = 0; i < count; i++)
         EXPECT(shards_check(held[i]) != MISUSE_NONE);
