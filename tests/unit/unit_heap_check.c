@@ -136,6 +136,33 @@ static void sums(void)
     EXPECT(accounts.stats.program < before.stats.program);
 }
 
+/* ---- a thread that ends during a fork ---- */
+
+static void *ends_in_between(void *unused)
+{
+    hakmem_free(hakmem_malloc(100));
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    return unused;
+}
+
+/* The forking thread ends its cache: its blocks go back, and it counts as living no more. */
+static void a_thread_ends_during_a_fork(void)
+{
+    pthread_t thread;
+    size_t living = caches_living();
+    EXPECT(pthread_create(&thread, NULL, ends_in_between, NULL) == 0);
+    pthread_barrier_wait(&barrier);
+    EXPECT_EQUAL(caches_living(), living + 1);
+    fork_prepare();
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    EXPECT_EQUAL(caches_living(), living + 1);
+    fork_parent();
+    EXPECT_EQUAL(caches_living(), living);
+    expect_whole("a thread's end during a fork");
+}
+
 /* ---- breaking one thing at a time ---- */
 
 static struct {
@@ -512,6 +539,7 @@ int main(void)
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
     expect_whole("a thread's end");
+    a_thread_ends_during_a_fork();
     free_each(small, BLOCKS, 1);
     free_each(many, BLOCKS, 1);
     free_each(slices, FEW, 1);
@@ -524,6 +552,6 @@ int main(void)
     EXPECT_EQUAL(accounts.stats.retained + accounts.stats.kept + accounts.stats.superslabs +
                      accounts.stats.thread_caches,
                  0);
-    puts("3 passed, 0 failed");
+    puts("4 passed, 0 failed");
     return 0;
 }
