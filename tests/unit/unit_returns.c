@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "back/use.h"
+#include "base/policy.h"
 #include "front/registry.h"
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
@@ -136,6 +137,38 @@ static void work_pays(void)
     EXPECT(use.vain > 0);
 }
 
+static void some_dirty(void)
+{
+    enum { COUNT = 4 };
+    void *blocks[COUNT];
+    for (unsigned i = 0; i < COUNT; i++)
+        blocks[i] = taken(3 * MiB);
+    for (unsigned i = 0; i < COUNT; i++)
+        hakmem_free(blocks[i]);
+    EXPECT(use.dirty_huge > 0);
+}
+
+/* What is beyond the bound goes back by calls, a part in each, and by time. */
+static void what_may_not_be_kept(void)
+{
+    const size_t keep = limits.keep, option = policy.keep_bytes;
+    some_dirty();
+    limits.keep = 0;
+    purge_step(false, 0);
+    EXPECT(use.dirty_huge == 0 || purge_goes_on);
+    for (unsigned i = 0; i < 20 && purge_goes_on; i++)
+        purge_step(false, 0);
+    EXPECT_EQUAL(use.dirty_huge, 0);
+    limits.keep = keep;
+    some_dirty();
+    policy.keep_bytes = 0;
+    limits.keep = 0;
+    purge_by_time();
+    EXPECT_EQUAL(use.dirty_huge, 0);
+    policy.keep_bytes = option;
+    limits.keep = keep;
+}
+
 /* Who says anew how much is kept is not refused for what was before. */
 static void a_new_bound_forgets(void)
 {
@@ -148,14 +181,16 @@ static void a_new_bound_forgets(void)
 int main(void)
 {
     live = taken(LIVE);
+    policy.container_limits = false; /* nothing is read of this machine's */
     whole_slices();
     huge_blocks();
     large_blocks_in_stacks();
     blocks_between_threads();
     pages_of_slabs();
     work_pays();
+    what_may_not_be_kept();
     a_new_bound_forgets();
     hakmem_free(live);
-    puts("7 passed, 0 failed");
+    puts("8 passed, 0 failed");
     return 0;
 }
