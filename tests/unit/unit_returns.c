@@ -7,6 +7,7 @@
 
 #include "back/use.h"
 #include "base/policy.h"
+#include "front/cache.h"
 #include "front/registry.h"
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
@@ -169,6 +170,33 @@ static void what_may_not_be_kept(void)
     limits.keep = keep;
 }
 
+static void count(void *calls) { ++*(unsigned *)calls; }
+
+/* Who passed the soft limit is told, unless what was idle brings the heap below it: then the next
+ * crossing counts again. */
+static void at_the_soft_limit(void)
+{
+    unsigned calls = 0;
+    soft_limit_listen(count, &calls);
+    some_dirty();
+    limits.watched = false;
+    limits.passed = true;
+    limits.soft = use.held - use.dirty_huge;
+    soft_limit_act(cache_current());
+    EXPECT_EQUAL(calls, 0);
+    EXPECT(limits.watched && !limits.passed);
+    limits.watched = false;
+    limits.passed = true;
+    limits.soft = MiB;
+    soft_limit_act(cache_current());
+    soft_limit_act(cache_current()); /* nobody passed it since */
+    EXPECT_EQUAL(calls, 1);
+    EXPECT(!limits.watched && !limits.passed);
+    limits.soft = SIZE_MAX;
+    limits.watched = true;
+    soft_limit_listen(NULL, NULL);
+}
+
 /* Who says anew how much is kept is not refused for what was before. */
 static void a_new_bound_forgets(void)
 {
@@ -189,8 +217,9 @@ int main(void)
     pages_of_slabs();
     work_pays();
     what_may_not_be_kept();
+    at_the_soft_limit();
     a_new_bound_forgets();
     hakmem_free(live);
-    puts("8 passed, 0 failed");
+    puts("9 passed, 0 failed");
     return 0;
 }
