@@ -16,6 +16,7 @@
 #include "back/use.h"
 #include "base/policy.h"
 #include "front/cache.h"
+#include "front/deferred.h"
 #include "front/registry.h"
 #include "hakmem/hakmem.h"
 #include "heap/slab.h"
@@ -146,21 +147,29 @@ static void *ends_in_between(void *unused)
     return unused;
 }
 
-/* The forking thread ends its cache: its blocks go back, and it counts as living no more. */
+/* The forking thread ends its cache: its blocks go back, and it counts as living no more. What
+ * was freed meanwhile without a cache is freed, too, and nothing of the note is left. */
 static void a_thread_ends_during_a_fork(void)
 {
     pthread_t thread;
     size_t living = caches_living();
+    EXPECT_EQUAL(walk(), 0);
+    size_t program = accounts.stats.program;
+    void *p = hakmem_malloc(100);
     EXPECT(pthread_create(&thread, NULL, ends_in_between, NULL) == 0);
     pthread_barrier_wait(&barrier);
     EXPECT_EQUAL(caches_living(), living + 1);
     fork_prepare();
     pthread_barrier_wait(&barrier);
     pthread_join(thread, NULL);
+    EXPECT_EQUAL(deferred_put(p).what, MISUSE_NONE);
     EXPECT_EQUAL(caches_living(), living + 1);
+    EXPECT(reserve_parts().used > 0);
     fork_parent();
     EXPECT_EQUAL(caches_living(), living);
+    EXPECT_EQUAL(reserve_parts().used, 0);
     expect_whole("a thread's end during a fork");
+    EXPECT_EQUAL(accounts.stats.program, program);
 }
 
 /* ---- breaking one thing at a time ---- */

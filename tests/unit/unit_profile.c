@@ -12,8 +12,10 @@
 #include "base/text.h"
 #include "base/watch.h"
 #include "front/ahead.h"
+#include "front/deferred.h"
 #include "front/registry.h"
 #include "hakmem/hakmem.h"
+#include "life/life.h"
 #include "life/profiling.h"
 #include "os/lock.h"
 #include "profile/rate.h"
@@ -228,6 +230,22 @@ static void many_samples_are_found(void)
     lock_release(&cacheless_lock);
 }
 
+static void a_free_during_a_fork_is_seen(void)
+{
+    static const struct origin from = {.name = "fork", .depth = 0};
+    const size_t n = 50 * MiB;
+    void *p = hakmem_malloc(n);
+    EXPECT(lock_enter(&cacheless_lock));
+    EXPECT(samples_add(p, n, n, 1, &from));
+    lock_release(&cacheless_lock);
+    fork_prepare();
+    EXPECT_EQUAL(deferred_put(p).what, MISUSE_NONE);
+    fork_parent();
+    EXPECT(lock_enter(&cacheless_lock));
+    EXPECT(!samples_forget(p));
+    lock_release(&cacheless_lock);
+}
+
 /* Nothing that is read of another process is believed. */
 static void forged_sums_are_no_estimate(void)
 {
@@ -314,6 +332,7 @@ int main(void)
     peaks_are_exact();
     the_rounding_is_estimated();
     many_samples_are_found();
+    a_free_during_a_fork_is_seen();
     forged_sums_are_no_estimate();
     marks_are_set_beside_samples();
     return 0;
