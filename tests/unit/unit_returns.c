@@ -170,6 +170,21 @@ static void what_may_not_be_kept(void)
     limits.keep = keep;
 }
 
+/* A heap that grows gives up what is idle until no more is held than was in use at once. */
+static void what_a_growing_heap_gives_up(void)
+{
+    const size_t most = use.most;
+    some_dirty();
+    use.most = use.slices + use.huge;
+    EXPECT_EQUAL(use_excess(), 0);
+    limits.shrinks = true;
+    EXPECT_EQUAL(use_excess(), use.held - use.most);
+    purge_by_time(); /* and ends it */
+    EXPECT_EQUAL(use.dirty_huge, 0);
+    EXPECT(!limits.shrinks);
+    use.most = most;
+}
+
 static void count(void *calls) { ++*(unsigned *)calls; }
 
 /* Who passed the soft limit is told, unless what was idle brings the heap below it: then the next
@@ -208,8 +223,9 @@ static void a_new_bound_forgets(void)
 
 int main(void)
 {
-    live = taken(LIVE);
+    hakmem_free(hakmem_malloc(1));   /* the process's start */
     policy.container_limits = false; /* nothing is read of this machine's */
+    live = taken(LIVE);
     whole_slices();
     huge_blocks();
     large_blocks_in_stacks();
@@ -217,9 +233,10 @@ int main(void)
     pages_of_slabs();
     work_pays();
     what_may_not_be_kept();
+    what_a_growing_heap_gives_up();
     at_the_soft_limit();
     a_new_bound_forgets();
     hakmem_free(live);
-    puts("9 passed, 0 failed");
+    puts("10 passed, 0 failed");
     return 0;
 }
