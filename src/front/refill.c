@@ -133,7 +133,8 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
     ASSERT(lock_held(cache->lock));
     store_relaxed(&cache->flushes, cache->flushes + 1);
     struct finding found = stack_put_all(cache, stack);
-    stack_grow_thin(cache, stack);
+    if (cache->ebb == 0)
+        stack_grow_thin(cache, stack);
     return found;
 }
 
@@ -160,13 +161,12 @@ static COLD bool thread_ebbs(const struct cache *cache)
            returns_ebbs(taken - (ptrdiff_t)stacks_bytes(cache), cache->most_taken);
 }
 
-/* What its stacks could hold, as small as new ones. */
+/* What its stacks could hold, as small as new ones; a class may have two. */
 static size_t first_bytes(const struct cache *cache)
 {
     size_t bytes = 0;
-    for (unsigned stack = begun_from(cache, 0); stack < CLASS_LARGE;
-         stack = begun_from(cache, stack + 1))
-        bytes += size_classes[stack].first * size_classes[stack].size;
+    for (unsigned cls = begun_from(cache, 0); cls < CLASS_LARGE; cls = begun_from(cache, cls + 1))
+        bytes += 2 * size_classes[cls].first * size_classes[cls].size;
     return bytes;
 }
 
@@ -191,8 +191,8 @@ static COLD struct finding cache_rest(struct cache *cache)
     return found;
 }
 
-/* Before blocks of a full stack are freed. Once all that is left would find room in the stacks, the
- * thread may never come again to empty them. */
+/* Once all that is left would find room in the stacks, the thread may never come again to empty
+ * them. */
 static COLD struct finding cache_settle_ebb(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
@@ -245,7 +245,8 @@ SLOW struct finding cache_give(struct cache *cache, unsigned stack, void *p)
     stack_settle(cache, stack);
     if (unlikely(cache->ebb > 0) && (ptrdiff_t)cache->taken <= 0 && !use_low())
         cache_flows(cache);
-    if (!cache_rests(cache) && stack_used(bin, cold) >= cold->capacity) {
+    bool full = stack_used(bin, cold) >= cold->capacity;
+    if ((full || unlikely(cache->ebb > 0)) && !cache_rests(cache)) {
         found = cache_settle_ebb(cache, stack);
         stack_settle(cache, stack);
     }
