@@ -65,7 +65,7 @@ COLD struct cache *cache_new(void)
         lock_take(cache->lock);
         cache->asking = false;
         cache->fresh = true;
-        cache->taken = cache->most_taken = cache->ebb = 0;
+        cache->taken = cache->most_taken = 0;
         cache->began = cache->refills;
         if (cache->sampler != NULL) /* the stack of another thread */
             cache->sampler->tape.stack_low = cache->sampler->tape.stack_top = 0;

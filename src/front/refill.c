@@ -191,20 +191,26 @@ static COLD struct finding cache_rest(struct cache *cache)
     return found;
 }
 
-/* Once all that is left would find room in the stacks, the thread may never come again to empty
- * them. */
+/* Whether all that is left would find room in the stacks, of which the full one gives so many
+ * bytes, so that the thread may never come again to empty them. Of what others took only some may
+ * come. */
+static bool ebb_ends(const struct cache *cache, size_t goes)
+{
+    size_t fits = cache->ebb + goes;
+    if ((ptrdiff_t)cache->taken > 0)
+        return cache->taken <= fits;
+    return use_live() <= larger(fits, load_relaxed(&use.most) / LAW_SMALL_PART);
+}
+
 static COLD struct finding cache_settle_ebb(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
     struct finding found = {MISUSE_NONE, NULL};
     if (cache->ebb == 0 && thread_ebbs(cache))
         found = cache_ebbs(cache);
-    if (cache->ebb == 0)
-        return found;
     size_t goes = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]) *
                   size_classes[stack_class(stack)].size;
-    size_t left = (ptrdiff_t)cache->taken > 0 ? cache->taken : use_live();
-    if (left <= cache->ebb + goes)
+    if (cache->ebb > 0 && ebb_ends(cache, goes))
         finding_keep(&found, cache_rest(cache));
     return found;
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "front/cache.h"
+#include "front/closing.h"
 #include "front/proof.h"
 #include "front/registry.h"
 #include "heap/classes.h"
@@ -317,6 +318,20 @@ static void one_cache(void)
     EXPECT(cache->most_taken > 0 && cache->refills > 0);
     EXPECT(cache_new() == cache);
     EXPECT(cache->taken == 0 && cache->most_taken == 0 && cache->began == cache->refills);
+    /* Also if it rested: the first refill ends that. */
+    lock_take(cache->lock);
+    cache->ebb = 1;
+    cache_close(cache, CLOSED_RESTS, true);
+    lock_release(cache->lock);
+    EXPECT_EQUAL(cache_delete(cache).what, MISUSE_NONE);
+    EXPECT(cache_new() == cache);
+    struct finding found = {MISUSE_NONE, NULL};
+    lock_take(cache->lock);
+    EXPECT(cache_rests(cache));
+    void *p = cache_refill(cache, 0, &found);
+    EXPECT(p != NULL && !cache_rests(cache));
+    EXPECT_EQUAL(shards_put(&p, 1).what, MISUSE_NONE);
+    lock_release(cache->lock);
     EXPECT_EQUAL(cache_delete(cache).what, MISUSE_NONE);
     lock_take(&guard);
     for (size_t i = 0; i < count; i++)
