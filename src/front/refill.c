@@ -191,15 +191,13 @@ static COLD struct finding cache_rest(struct cache *cache)
     return found;
 }
 
-/* Whether all that is left would find room in the stacks, of which the full one gives so many
- * bytes, so that the thread may never come again to empty them. Of what others took only some may
- * come. */
-static bool ebb_ends(const struct cache *cache, size_t goes)
+/* Whether all that is left would find room in the stacks, of which this one may be full, so that
+ * the thread may never come again to empty them. Of what others took any part may be all. */
+static bool ebb_ends(const struct cache *cache, unsigned stack)
 {
-    size_t fits = cache->ebb + goes;
-    if ((ptrdiff_t)cache->taken > 0)
-        return cache->taken <= fits;
-    return use_live() <= larger(fits, load_relaxed(&use.most) / LAW_SMALL_PART);
+    size_t goes = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]) *
+                  size_classes[stack_class(stack)].size;
+    return (ptrdiff_t)cache->taken <= (ptrdiff_t)(cache->ebb + goes);
 }
 
 static COLD struct finding cache_settle_ebb(struct cache *cache, unsigned stack)
@@ -208,9 +206,7 @@ static COLD struct finding cache_settle_ebb(struct cache *cache, unsigned stack)
     struct finding found = {MISUSE_NONE, NULL};
     if (cache->ebb == 0 && thread_ebbs(cache))
         found = cache_ebbs(cache);
-    size_t goes = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]) *
-                  size_classes[stack_class(stack)].size;
-    if (cache->ebb > 0 && ebb_ends(cache, goes))
+    if (cache->ebb > 0 && ebb_ends(cache, stack))
         finding_keep(&found, cache_rest(cache));
     return found;
 }
