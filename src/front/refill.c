@@ -161,10 +161,10 @@ static COLD bool thread_ebbs(const struct cache *cache)
            returns_ebbs(taken - (ptrdiff_t)stacks_bytes(cache), cache->most_taken);
 }
 
-/* What its stacks could hold, as small as new ones; a class may have two. */
+/* What its stacks could hold, as small as new ones; a class may have two. Never 0. */
 static size_t first_bytes(const struct cache *cache)
 {
-    size_t bytes = 0;
+    size_t bytes = 1;
     for (unsigned cls = begun_from(cache, 0); cls < CLASS_LARGE; cls = begun_from(cache, cls + 1))
         bytes += 2 * size_classes[cls].first * size_classes[cls].size;
     return bytes;
