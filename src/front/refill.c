@@ -192,7 +192,8 @@ static COLD struct finding cache_rest(struct cache *cache)
 }
 
 /* Whether all that is left would find room in the stacks, of which this one may be full, so that
- * the thread may never come again to empty them. Of what others took any part may be all. */
+ * the thread may never come again to empty them. How much is left of what others took is not known,
+ * so a thread that frees that rests at once. */
 static bool ebb_ends(const struct cache *cache, unsigned stack)
 {
     size_t goes = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]) *
