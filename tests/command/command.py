@@ -65,6 +65,11 @@ def is_in_force(answer: Answer) -> None:
     assert (answer.status, answer.verdict, answer.causes) == (0, "in force", []), answer
 
 
+def is_not(answer: Answer, *causes: str) -> None:
+    assert (answer.status, answer.verdict) == (1, "not in force"), answer
+    assert answer.causes == [*causes], answer
+
+
 @dataclass(frozen=True)
 class Built:
     front: Path
