@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 
 from hakmem import (
@@ -452,7 +453,7 @@ def _seconds(moment: float | str, marks: dict[str, float]) -> float:
 
 def _digits(seconds: float) -> str:
     """As it was given."""
-    return f"{seconds:.15g}"
+    return f"{Decimal(format(seconds, '.15g')).normalize():f}"
 
 
 def _span_tables(shown: _Shown, top: int) -> Iterator[Section]:

@@ -240,9 +240,9 @@ def test_moments_that_are_none(recorded: Recorded) -> None:
     for words in (("--at", "1000"), ("--between", "1000", "1001")):
         said = recorded.trace(*words, status=2).stderr
         assert f"{' '.join(words)}: process " in said and " was recorded from 0.00 s to " in said
-    text = recorded.trace("--between", "0", "1000", "--at", "0.000123456789").stdout
+    text = recorded.trace("--between", "0", "1000", "--at", "0.000000012").stdout
     assert "allocated between 0 s and 1000 s: " in text
-    assert "in use after 0.000123456789 s: nothing.\n" in text
+    assert "in use after 0.000000012 s: nothing.\n" in text
 
 
 def test_heaptrack_reads_it(recorded: Recorded) -> None:
