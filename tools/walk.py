@@ -102,7 +102,6 @@ CLOSED = {
 MECHANISMS = {
     "a slab with enough free blocks is looked at": "learn/compaction.h:look_at_slab",
     "much lies idle": "life/purge.c:find_much",
-    "little is left in use: pages of slabs": "life/purge.c:find_low",
     "what nobody needed for a while": "life/purge.c:find_old",
     "slices: the least that was free since the last look": "back/slices.c:slices_idle",
     "huge blocks: the least that was free since the last look": "back/huge.c:huge_idle",

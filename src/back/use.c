@@ -90,14 +90,15 @@ struct limits limits = {.keep = SIZE_MAX,
 
 void use_set_look(void)
 {
+    size_t live = use_live();
     size_t held = load_relaxed(&use.held);
     size_t look = keep_where_held(held);
     size_t below = returns_below(load_relaxed(&use.vain), load_relaxed(&use.most));
     bool may_narrow = load_relaxed(&limits.full) != SIZE_MAX; /* a container's others may grow */
     bool returns = below > 0 && !load_relaxed(&limits.waits);
     if ((load_relaxed(&policy.keep_bytes) == AUTO || may_narrow) && returns)
-        look = smaller(look, use_live() < below ? returns_from(held)
-                                                : larger(excess(held, below), RETURNS_LEAST));
+        look = smaller(look, live < below ? returns_from(live)
+                                          : larger(excess(held, below), RETURNS_LEAST));
     if (load_relaxed(&limits.unread))
         look = smaller(look, LAW_IDLE_PART * LAW_LITTLE);
     store_relaxed(&limits.look, look);

@@ -1,7 +1,7 @@
 /* When memory that lies idle goes back to the kernel. Pure functions; life/purge.c counts.
  *
- * Held memory is in use, or idle. Idle memory goes back as soon as it is a large part of what is
- * held, since the program may make no call any more; and by time, what lay idle for a while. What
+ * Held memory is in use, or idle. Idle memory goes back as soon as it is a large part of what is in
+ * use, since the program may make no call any more; and by time, what lay idle for a while. What
  * went back and is wanted again was given back in vain, which costs 1 to 4 us for each page. The
  * more of it is unpaid, the less has to be left in use for memory to go back. Work pays it off, at
  * a rate that makes it a small part of the program's time. */
@@ -10,12 +10,18 @@
 
 #include "learn/laws.h"
 
-/* Idle bytes from which on they go back at once: a part of what is held, and not what comes and
+/* Idle bytes from which on they go back at once: a part of what is in use, and not what comes and
  * goes in a small heap. */
 #define RETURNS_LEAST (LAW_IDLE_PART * (size_t)LAW_LITTLE)
-static inline size_t returns_from(size_t held)
+static inline size_t returns_from(size_t live)
 {
-    return larger(held / LAW_IDLE_PART, RETURNS_LEAST);
+    return larger(live / LAW_IDLE_PART, RETURNS_LEAST);
+}
+
+/* Whether so much more is idle than was, where so much is in use. */
+static inline bool returns_rose(size_t before, size_t idle, size_t live)
+{
+    return idle >= before + returns_from(live);
 }
 
 /* Bytes in use below which little is left of what was; of a small heap there never is. */
@@ -36,19 +42,8 @@ static inline size_t returns_below(size_t vain, size_t most)
     return vain <= 2 * most ? returns_low_from(most) / LAW_IDLE_PART : 0;
 }
 
-/* Whether so much less is in use that all slabs are worth a look for free pages. */
-static inline bool returns_fell(size_t before, size_t live)
-{
-    return live <= before - before / LAW_IDLE_PART;
-}
-
-/* Bytes to be freed until the next look at the time, and at how much is left: as many as have to be
- * before little is left, within bounds. */
-static inline size_t returns_look(size_t live, size_t most)
-{
-    size_t left = smaller(excess(live, returns_low_from(most)), live / 2);
-    return larger(larger(left, live / LAW_SMALL_PART), LAW_LITTLE);
-}
+/* Bytes to be freed until the next look at the time, and at how much is left. */
+static inline size_t returns_look(size_t live) { return larger(live / LAW_SMALL_PART, LAW_LITTLE); }
 
 /* What may be counted as gone back in vain, so that it is paid in the end. */
 static inline size_t returns_debt(size_t vain, size_t most) { return smaller(vain, 3 * most); }

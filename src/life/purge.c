@@ -89,15 +89,8 @@ static void owe(size_t slices, size_t huge)
 static struct {
     size_t moment; /* since when, in milliseconds */
     size_t clock;  /* the same by the allocation clock */
-    size_t swept;  /* the most since all slabs were looked at */
+    size_t idle;   /* the least that was idle since, and is not owed */
 } hold;            /* lock: purge */
-
-/* What is so much that the program has no use for it. */
-static bool find_much(void)
-{
-    size_t idle = use_dirty() + load_relaxed(&use.stacked);
-    return idle >= returns_from(load_relaxed(&use.held)) && use_returns();
-}
 
 static void owe_pages(size_t before)
 {
@@ -112,19 +105,27 @@ static void give_up_pages(void)
     owe_pages(clock_now());
 }
 
-/* Whether little is left in use of what was. What the program has now may be all that it will need,
- * so pages of slabs that are still in use go back, too, at once. Not each as it becomes free: most
- * of these slabs are soon empty, and go back with one call. */
-static void find_low(void)
+static size_t idle_beside_owed(void)
 {
     struct slabs_free free = shards_free();
-    size_t live = use_live();
-    hold.swept = larger(hold.swept, live);
-    if (!use_low() || !returns_fell(hold.swept, live) || !use_returns() ||
-        free.bytes - free.absent < LAW_LITTLE)
-        return;
-    hold.swept = live;
+    size_t idle = use_dirty() + load_relaxed(&use.stacked) + free.bytes - free.absent;
+    return excess(idle, owed.slices * SLICE + owed.huge);
+}
+
+/* Whether clearly more is idle than was left when memory last went back. What the program has now
+ * may be all that it will need, and it may make no call any more: so all of it goes back, also pages
+ * of slabs. Not each as it becomes free: most of these slabs are soon empty, and go back with one
+ * call. */
+static bool find_much(void)
+{
+    size_t idle = idle_beside_owed();
+    hold.idle = smaller(hold.idle, idle);
+    if (!returns_rose(hold.idle, idle, use_live()) || !use_returns())
+        return false;
+    owe(slices_dirty(), huge_dirty());
+    hold.idle = idle_beside_owed();
     give_up_pages();
+    return true;
 }
 
 /* The heap has grown: what lies in stacks goes to their slabs, to serve before more fresh memory
@@ -227,7 +228,7 @@ static bool begin(void) { return !fork_holds_locks() && lock_try(&purge_lock); }
 /* When to look again, unless something happens before that is looked for (use_set_look). */
 static void set_due(bool more, size_t own)
 {
-    size_t step = use_low() ? SLICE : returns_look(use_live(), load_relaxed(&use.most));
+    size_t step = returns_look(use_live());
     if (own > LAW_CALL_MOST) /* of which each may be more than a step, and costs less than a look */
         step = larger(step, (own + LAW_CALL_MOST) * LAW_TINY_PART);
     store_relaxed(&purge_goes_on, more);
@@ -245,15 +246,11 @@ COLD void purge_step(bool freed, size_t own)
     struct finding found = {MISUSE_NONE, NULL};
     struct finding old = {MISUSE_NONE, NULL};
     bool waits = load_relaxed(&limits.waits);
+    bool much = freed && !waits && find_much();
     if (!freed)
         old = grow_older();
-    else if (!waits)
-        find_low();
-    bool much = freed && !waits && find_much();
     if (much || use_excess() > 0)
         found = large_empty(cache_current());
-    if (much)
-        owe(slices_dirty(), huge_dirty());
     if (freed && !waits && use_returns() && vain.moment - hold.moment >= LAW_HOLD_MS)
         old = find_old();
     size_t began = giving_begins();

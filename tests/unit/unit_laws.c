@@ -208,11 +208,13 @@ static void much_that_is_idle_goes_back(void)
     EXPECT_EQUAL(returns_from(0), RETURNS_LEAST);
     EXPECT_EQUAL(returns_from(LAW_IDLE_PART * RETURNS_LEAST), RETURNS_LEAST);
     EXPECT_EQUAL(returns_from(LAW_IDLE_PART * GiB), GiB);
-    /* However often it does, what is left of all is little, or as good as in use. */
-    size_t held = GiB, live = 0;
-    while (held - live >= returns_from(held))
-        held = live;
-    EXPECT(held <= RETURNS_LEAST);
+    /* What can't go back is not looked for again until as much more is idle. */
+    EXPECT(!returns_rose(0, GiB / LAW_IDLE_PART - 1, GiB));
+    EXPECT(returns_rose(0, GiB / LAW_IDLE_PART, GiB));
+    EXPECT(!returns_rose(GiB, GiB + GiB / LAW_IDLE_PART - 1, GiB));
+    EXPECT(returns_rose(GiB, GiB + GiB / LAW_IDLE_PART, GiB));
+    EXPECT(!returns_rose(0, RETURNS_LEAST - 1, 0));
+    EXPECT(returns_rose(0, RETURNS_LEAST, 0));
 }
 
 static void the_more_went_back_in_vain_the_less_has_to_be_left(void)
@@ -248,12 +250,12 @@ static void a_debt_ends(void)
     EXPECT(returns_paid(returns_debt(SIZE_MAX, GiB), GiB / LAW_WORK_MS, 0) <= 2 * GiB);
 }
 
-static void looks_come_when_little_may_be_left(void)
+static void looks_come_more_often_than_memory_goes_back(void)
 {
-    EXPECT_EQUAL(returns_look(0, GiB), LAW_LITTLE);
-    EXPECT_EQUAL(returns_look(GiB, GiB), GiB / 2);
-    EXPECT_EQUAL(returns_look(GiB / 2 + 80 * MiB, GiB), 80 * MiB);
-    EXPECT_EQUAL(returns_look(GiB / 2, GiB), GiB / 2 / LAW_SMALL_PART);
+    EXPECT_EQUAL(returns_look(0), LAW_LITTLE);
+    EXPECT_EQUAL(returns_look(GiB), GiB / LAW_SMALL_PART);
+    for (size_t live = 0; live < GiB; live += MiB)
+        EXPECT(2 * returns_look(live) <= returns_from(live));
     EXPECT(returns_low(GiB / 2 - 1, GiB));
     EXPECT(!returns_low(GiB / 2, GiB));
     EXPECT(!returns_low(0, LAW_SMALL_PART * (size_t)LAW_LITTLE - 1));
@@ -318,7 +320,7 @@ int main(void)
     the_more_went_back_in_vain_the_less_has_to_be_left();
     work_pays_what_went_back_in_vain();
     a_debt_ends();
-    looks_come_when_little_may_be_left();
+    looks_come_more_often_than_memory_goes_back();
     a_thread_ebbs_that_has_given_nearly_all_back();
     superslabs_start_huge_in_a_heap_of_small_blocks();
     slow_touches_are_followed_by_longer_and_longer_pauses();
