@@ -97,8 +97,9 @@ void use_set_look(void)
     bool may_narrow = load_relaxed(&limits.full) != SIZE_MAX; /* a container's others may grow */
     bool returns = below > 0 && !load_relaxed(&limits.waits);
     if ((load_relaxed(&policy.keep_bytes) == AUTO || may_narrow) && returns)
-        look = smaller(look, live < below ? returns_from(live)
-                                          : larger(excess(held, below), RETURNS_LEAST));
+        look =
+            smaller(look, live < below ? returns_from(live)
+                                       : larger(excess(live + use_dirty(), below), RETURNS_LEAST));
     if (load_relaxed(&limits.unread))
         look = smaller(look, LAW_IDLE_PART * LAW_LITTLE);
     store_relaxed(&limits.look, look);

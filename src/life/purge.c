@@ -113,9 +113,9 @@ static size_t idle_beside_owed(void)
 }
 
 /* Whether clearly more is idle than was left when memory last went back. What the program has now
- * may be all that it will need, and it may make no call any more: so all of it goes back, also pages
- * of slabs. Not each as it becomes free: most of these slabs are soon empty, and go back with one
- * call. */
+ * may be all that it will need, and it may make no call any more: so all of it goes back, also
+ * pages of slabs. Not each as it becomes free: most of these slabs are soon empty, and go back with
+ * one call. */
 static bool find_much(void)
 {
     size_t idle = idle_beside_owed();
@@ -312,6 +312,8 @@ bool purge_by_time(void)
     struct finding found = {MISUSE_NONE, NULL};
     if (use_returns())
         found = find_old();
+    if (!load_relaxed(&limits.waits)) /* the scavenger has ended */
+        (void)find_much();
     lock_release(&purge_lock);
     report_late(found, NULL);
 

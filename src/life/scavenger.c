@@ -192,7 +192,7 @@ static void end_thread(void)
     store_relaxed(&call, 0);
     bool worked = os_milliseconds() - born >= RETURNS_ROUND_MS;
     settle(NONE);
-    if (worked)
+    if (worked || use_dirty() >= load_relaxed(&limits.look))
         purge_by_time();
 }
 

@@ -142,6 +142,33 @@ TEST(ends_with_the_last_thread)
     expect_success("a process whose threads all ended", all_threads_end);
 }
 
+enum { LOADED = 64 * MiB, LOADED_BLOCK = 4 * MiB };
+
+static void *load_and_free(void *unused)
+{
+    static void *blocks[LOADED / LOADED_BLOCK];
+    for (size_t i = 0; i < LOADED / LOADED_BLOCK; i++)
+        blocks[i] = memset(NEED("malloc", do_malloc(LOADED_BLOCK)), 1, LOADED_BLOCK);
+    for (size_t i = 0; i < LOADED / LOADED_BLOCK; i++)
+        do_free(blocks[i]);
+    return unused;
+}
+
+static void last_thread_frees_all(void)
+{
+    struct hakmem_stats stats = {0};
+    in_thread(load_and_free, NULL);
+    hakmem_stats(&stats, sizeof stats);
+    CHECK(stats.held < LOADED / 4, "a thread freed all and ended: held are %zu KiB",
+          stats.held / KiB);
+}
+
+/* Nobody looks at the time any more, and this thread may make no call. */
+TEST(what_the_last_thread_freed_goes_back)
+{
+    expect_success("a process whose other thread freed all", last_thread_frees_all);
+}
+
 /* The kernel agrees to this only for a process of one thread, as it does for a new user namespace.
  * A joined thread may need a moment to be gone for it, under any malloc. */
 static bool alone_for_the_kernel(void)
