@@ -90,7 +90,7 @@ static void close_caches(int thread, const struct tables *tables)
     }
 }
 
-/* Says that stacks are closed from here, so that who obeys opens them (front/closing.h). */
+/* Says that stacks are closed from here, so that who obeys opens them (front/cache.h). */
 static bool say_closed(int thread, const struct tables *tables)
 {
     uint32_t closes = 1;

@@ -181,19 +181,19 @@ STRUCTURE = {
     "heap/hardening.h": "CANARY_BYTES",
     "front/cache.h": "ROOM_MOST CHUNK_FIRST CHUNK_LATER CHUNKS_MOST SEAL AHEAD_CLASSES "
     "AHEAD_MOST HARDENED_FIRST NO_WHOLE",
-    "front/adapt.c": "TRIES",
-    "front/adapt.h": "JOURNAL_MOST",
+    "front/stacks.c": "TRIES",
+    "front/stacks.h": "JOURNAL_MOST",
     "life/limits.c": "ROOM LEVELS_MOST MiB <2",
     "life/purge.c": "CALL_MOST CLOCK_DOUBTED FREED_A_MS",
     "life/settings.h": "ORDER_NAME",
-    "front/proof.c": "PAUSE_MILLISECONDS",
-    "front/registry.c": "FIRST_LOCKS",
+    "api/blocks.c": "PAUSE_MILLISECONDS",
+    "front/cache.c": "FIRST_LOCKS",
     "heap/class_table.h": "CLASSES CLASSES_THIN "
     "CLASS_MOST CLASS_SMALL CLASS_SLICES_FIRST CLASS_SLICES_MOST "
     "CLASS_LARGE CLASS_GRAIN CLASS_STEP CLASS_STEPS_FROM CLASS_PER_DOUBLING CLASS_BIN_FIRST "
     "CLASS_BIN_BYTES CLASS_FIRST_WORDS CLASS_RECIPROCAL_BITS",
     "heap/classes.h": "CLASS_BYTES",
-    "heap/page_purge.h": "STEP_SLABS",
+    "heap/shards.h": "STEP_SLABS",
     "heap/page_purge.c": "RUNS_MOST RUNS_OF_SLAB",
     "heap/shards.c": "ASKS_ABOVE",
     "heap/slab.c": "CHOICE_BYTES /3 /15 /2",

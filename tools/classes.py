@@ -33,7 +33,7 @@ Reasons behind the numbers:
   the cost of two bytes of cache for each size in use instead of for each 16. Larger sizes it looks
   up by 128 bytes, of which all larger classes are multiples.
 - The two tables by size are data that may change, in pages of their own: see src/heap/classes.h.
-- A thread has a second stack for blocks of slabs that are mostly free: see src/heap/shard.h. The
+- A thread has a second stack for blocks of slabs that are mostly free: see src/heap/slab.h. The
   rows of these classes are there twice, so that a stack's number finds its class's figures.
 - The first capacity of a thread's stack: 15 blocks up to 512 bytes, 7 to 4 KiB, 3 to 256 KiB, so
   that with the empty slot the first arrays are 128, 64 or 32 bytes. Of larger blocks bytes decide.

@@ -75,7 +75,7 @@ DOOR = (
     "life/life.h:thread_cache",
     "os/lock.h:lock_enter",
     "front/cache.h:not_entered",
-    "front/deferred.c:deferred_put",
+    "front/owners.c:deferred_put",
     "report/report.c:report_late",
     "api/door.c:give_memory_back",
 )
@@ -91,10 +91,10 @@ CLOSED = {
     "the thread has ended": "front/owners.c:cache_delete",
     "the thread has not used the class yet": "front/stacks.c:cache_reset",
     "the first frees of a new stack go to their slabs": "front/stacks.c:stack_begin",
-    "all frees are checked": "front/closing.c:caches_take_away",
+    "all frees are checked": "front/cache.c:caches_take_away",
     "the thread rests": "front/refill.c:cache_rest",
     "there is more to give back than one call may": "api/door.c:settle_visits",
-    "sizes are checked, the heap is hardened, or an order waits": "front/closing.c:cache_settle",
+    "sizes are checked, the heap is hardened, or an order waits": "front/cache.c:cache_settle",
     "calls are recorded, profiled or guarded": "heap/offsets.c:classes_close",
 }
 
@@ -117,7 +117,7 @@ MECHANISMS = {
     "the soft limit": "life/purge.c:soft_limit_act",
     "the hard limit": "back/use.c:use_hold",
     "malloc finds no memory": "life/purge.c:purge_all",
-    "a class compacts": "heap/shard.c:shard_settle_compaction",
+    "a class compacts": "heap/slab.c:shard_settle_compaction",
     "the scavenger, by time": "life/purge.c:purge_by_time",
     "blocks of threads that a fork left behind": "front/owners.c:orphan_take_in",
     "a thread ebbs when it has given back nearly all": "front/refill.c:cache_settle_ebb",

@@ -3,6 +3,7 @@
 #ifndef HAKMEM_API_BLOCKS_H
 #define HAKMEM_API_BLOCKS_H
 
+#include "base/defs.h"
 #include "base/misuse.h"
 #include "front/cache.h"
 
@@ -61,5 +62,16 @@ bool function_fits(void *p, enum maker maker, const char *function, const void *
 
 /* block_find for realloc, which also reports a block of new, and returns 0. */
 size_t resized_find(void *p, unsigned *found, const void *caller);
+
+/* ---- whether a block is free already ----
+ *
+ * The proof that a block is free already, for a free that found the seal (front/cache.h). A program
+ * may have copied the seal from memory that it never wrote, so a block counts as free only if it is
+ * found among the free ones. */
+
+/* Whether the block of the class at p is free: by its slab's bits, in the transfer cache, or in a
+ * stack of any thread. The caller holds no lock. Takes the lock of each cache in turn; a program
+ * without errors is here by chance only. */
+bool block_is_free(unsigned cls, const void *p);
 
 #endif

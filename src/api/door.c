@@ -1,7 +1,7 @@
 #include "api/door.h"
 
-#include "base/counters.h"
-#include "front/closing.h"
+#include "base/policy.h"
+#include "front/cache.h"
 #include "heap/shards.h"
 #include "life/life.h"
 #include "life/settings.h"

@@ -7,7 +7,6 @@
 #include "front/cache.h"
 #include "front/large.h"
 #include "front/owners.h"
-#include "front/registry.h"
 #include "life/life.h"
 #include "life/profiling.h"
 #include "life/purge.h"
@@ -67,7 +66,7 @@ FAST const struct kind *kind(void) { return hardened() ? &hardened_kind : &plain
  * memory that goes back.
  *
  * The door is shut while a fork has everything and lasts: then the reserve serves (back/reserve.h),
- * and frees wait (front/deferred.h). A call that a stack can serve does not come here. */
+ * and frees wait (front/owners.h). A call that a stack can serve does not come here. */
 
 struct door {
     struct cache *cache;  /* the calling thread's; null if it has none */

@@ -2,7 +2,7 @@
 #include "api/sampled.h"
 #include "api/slow.h"
 #include "base/memory.h"
-#include "front/registry.h"
+#include "front/cache.h"
 #include "life/life.h"
 #include "life/recording.h"
 #include "life/scavenger.h"

@@ -8,7 +8,7 @@
 #include "back/meta.h"
 #include "base/memory.h"
 #include "base/policy.h"
-#include "front/deferred.h"
+#include "front/owners.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
 #include "heap/slab.h"

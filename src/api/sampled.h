@@ -9,8 +9,8 @@
 #include "base/atomic.h"
 #include "base/misuse.h"
 #include "base/policy.h"
-#include "front/ahead.h"
 #include "front/cache.h"
+#include "front/stacks.h"
 #include "profile/samples.h"
 
 /* The calling thread's; null where it has none. */

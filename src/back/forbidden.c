@@ -1,5 +1,7 @@
 #include "back/forbidden.h"
 
+#include <string.h>
+
 #include "back/meta.h"
 #include "back/use.h"
 #include "base/atomic.h"
@@ -7,8 +9,6 @@
 #include "base/policy.h"
 #include "learn/laws.h"
 #include "os/os.h"
-
-#include <string.h>
 
 /* Freed blocks above 32 KiB that stay inaccessible. A new block may take the place of one of the
  * oldest: git log --stat then makes 6,073 calls of mmap instead of 13,270. */

@@ -6,7 +6,6 @@
 #include "back/map.h"
 #include "back/meta.h"
 #include "back/use.h"
-#include "base/counters.h"
 #include "base/memory.h"
 #include "base/policy.h"
 #include "base/watch.h"

@@ -4,7 +4,7 @@
 #ifndef HAKMEM_BACK_HUGE_H
 #define HAKMEM_BACK_HUGE_H
 
-#include "back/huge_block.h"
+#include "back/forbidden.h"
 #include "base/defs.h"
 #include "base/misuse.h"
 

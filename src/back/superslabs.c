@@ -4,7 +4,6 @@
 #include "back/meta.h"
 #include "back/use.h"
 #include "base/atomic.h"
-#include "base/counters.h"
 #include "base/defs.h"
 #include "base/memory.h"
 #include "base/policy.h"

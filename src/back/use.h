@@ -7,8 +7,8 @@
 #ifndef HAKMEM_BACK_USE_H
 #define HAKMEM_BACK_USE_H
 
-#include "base/counters.h"
 #include "base/defs.h"
+#include "base/policy.h"
 
 /* Each is atomic. What is of slices is written under the superslabs' lock, what is of huge blocks
  * under the lock DIRTY, `most` under either, `vain` and what follows under purge.c's lock. */

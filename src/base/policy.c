@@ -1,7 +1,6 @@
 /* What the whole process has one of: its policy, and its counters. */
 #include "base/policy.h"
 
-#include "base/counters.h"
 #include "base/watch.h"
 
 struct policy policy = {

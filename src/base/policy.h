@@ -1,5 +1,5 @@
-/* What the whole process is set to: the options' values, what of the heap is hardened, and why
- * calls take the slow path. */
+/* What the whole process has one of: the options' values, what of the heap is hardened, why calls
+ * take the slow path, and the counters. */
 #ifndef HAKMEM_BASE_POLICY_H
 #define HAKMEM_BASE_POLICY_H
 
@@ -62,7 +62,7 @@ FAST bool hardened(void) { return unlikely(load_relaxed(&hardening.canary) != 0)
  *
  * Why calls take the slow path though a stack could serve them. Each reason has one owner, who sets
  * it and takes it away; a fast path is closed while there is one that closes it, and
- * front/closing.h is the one place that closes and opens. */
+ * front/cache.h is the one place that closes and opens. */
 
 enum closing {
     /* Of all caches. */
@@ -78,9 +78,9 @@ enum closing {
     CLOSED_VISITS = 1 << 8, /* there is more to give back to the kernel: api/door.c */
 };
 
-/* What they close: malloc, and of these reasons the second set also what was taken ahead (ahead.h);
- * free and realloc of blocks of classes; the quick way of whole slices through free's slow path;
- * and all of it, by taking caches from their threads. */
+/* What they close: malloc, and of these reasons the second set also what was taken ahead
+ * (front/stacks.h); free and realloc of blocks of classes; the quick way of whole slices through
+ * free's slow path; and all of it, by taking caches from their threads. */
 #define CLOSE_TAKING (CLOSED_RECORDED | CLOSED_PROFILED | CLOSED_GUARDS)
 #define CLOSE_AHEAD CLOSED_RECORDED
 #define CLOSE_GIVING                                                                    \
@@ -96,5 +96,52 @@ extern unsigned closings HIDDEN; /* those of all caches but CLOSED_ORDERED; atom
 
 /* Whether one of these is there. */
 static inline bool closed_for(unsigned reasons) { return (load_acquire(&closings) & reasons) != 0; }
+
+/* ---- counters ----
+ *
+ * What the allocator has done, in numbers that only grow. Lower layers add, higher ones read. The
+ * sum of freed bytes is also the allocation clock: it measures how long memory was unused by what
+ * the program did meanwhile, because there may be no timer. All in bytes, all atomic. */
+
+struct purge_counters {
+    size_t purged;    /* given back to the kernel */
+    size_t refaulted; /* taken again since */
+    size_t taken;     /* all that was taken, kept or not; of pages it isn't counted */
+};
+
+struct counters {
+    size_t freed __attribute__((aligned(CACHE_LINE))); /* left the threads' stacks */
+    size_t freed_slices; /* slices given back; written under the superslabs' lock */
+    size_t freed_huge;   /* huge blocks; written under the big-block cache's lock */
+    struct purge_counters pages __attribute__((aligned(CACHE_LINE))); /* inside slabs in use */
+    struct purge_counters slices;                                     /* slices and superslabs */
+    struct purge_counters huge;                                       /* mappings of huge blocks */
+    size_t returning_ns; /* time spent on giving back, in the program's calls and beside them */
+};
+
+extern struct counters counters HIDDEN;
+
+static inline size_t clock_now(void)
+{
+    return load_relaxed(&counters.freed) + load_relaxed(&counters.freed_slices) +
+           load_relaxed(&counters.freed_huge);
+}
+
+static inline void clock_advance(size_t bytes) { add_relaxed(&counters.freed, bytes); }
+
+/* All that went back, of any kind. */
+static inline size_t counters_returned(void)
+{
+    return load_relaxed(&counters.pages.purged) + load_relaxed(&counters.slices.purged) +
+           load_relaxed(&counters.huge.purged);
+}
+
+/* What was given back and is not yet taken again is owed; `bytes` are taken. */
+static inline void count_refault(struct purge_counters *c, size_t bytes)
+{
+    size_t owed = load_relaxed(&c->purged) - load_relaxed(&c->refaulted);
+    if (owed != 0)
+        add_relaxed(&c->refaulted, bytes < owed ? bytes : owed);
+}
 
 #endif

@@ -77,7 +77,7 @@ struct watch_caches {
     uint32_t closes_at; /* in a bin a word: 0 there sends each free to the slow path */
     const void *every, *generation;
     uint32_t mine_at; /* of a cache, a word: null, or the address of a variable of its thread */
-    /* While a profile is on, more stacks of at most `ahead_most` blocks (front/ahead.h): so many,
+    /* While a profile is on, more stacks of at most `ahead_most` blocks (front/stacks.h): so many,
      * in a cache, each of `ahead_bytes`, with `top` as in a bin. Below the lowest block is the
      * window's base. 0: none. */
     uint32_t aheads, ahead_at, ahead_bytes, ahead_most;

@@ -1,7 +1,7 @@
 /* A thread's cache: for each class a stack of pointers to free blocks. malloc pops and free pushes,
  * no matter which thread allocated the block. All that they write into a block is the seal. Blocks
  * of slabs that are mostly free may have a second stack, from which malloc never pops
- * (heap/shard.h).
+ * (heap/slab.h).
  *
  *   malloc -> class_bin_offset -> cache_pop      false: the slow path -> cache_refill
  *   free   -> map_bin_offset   -> cache_push     false: the slow path -> cache_give -> stack_flush
@@ -18,7 +18,7 @@
  *   owner   the fast paths, without atomics. malloc lowers the top before it reads the block, so a
  *           thread that stops the owner anywhere sees by the top whether it may have read the slot.
  *   slow    the owner with the cache's lock; only here arrays, limits and capacities change.
- *   closer  takes every cache from its owner, for modes that must see each call (closing.h).
+ *   closer  takes every cache from its owner, for modes that must see each call (heap_close).
  *   forker  holds the lock of every cache. When the child needs blocks, it frees those in other
  *           threads' stacks. A block on its way to or from the program is lost to the child.
  *
@@ -43,7 +43,7 @@ struct bin {
     void **top;       /* the topmost block's slot, or the lowest slot, below all */
     void **limit;     /* the topmost slot; 0 where there is no room at all */
     uint64_t inverse; /* the class's (class_inverses); 0 where every free and realloc takes the slow
-                         path (closing.h); atomic */
+                         path (heap_close); atomic */
 };
 
 #define ROOM_MOST 16383 /* more than any array holds */
@@ -71,7 +71,7 @@ static inline size_t chunk_bytes(unsigned number)
     return number == 0 ? CHUNK_FIRST : CHUNK_LATER;
 }
 
-/* A stack that only malloc pops from (ahead.h): the part of a bin that it reads. */
+/* A stack that only malloc pops from (stacks.h): the part of a bin that it reads. */
 #define AHEAD_CLASSES 26 /* the first: up to 640 bytes; a cache of 8 KiB has no room for more */
 #define AHEAD_MOST 15    /* blocks */
 struct ahead {
@@ -118,9 +118,9 @@ struct cache {
     size_t ebb;          /* while it ebbs, what its stacks may hold; else 0; lock: cache */
     size_t stays_until;  /* the time of day before which it does not ebb again; lock: cache */
     size_t began;        /* refills of those who had it before; the owner's */
-    unsigned closings;   /* its own reasons (closing.h); atomic, changed under its lock */
+    unsigned closings;   /* its own reasons (cache_close); atomic, changed under its lock */
     uint16_t whole;      /* what the map has for a block of whole slices, or NO_WHOLE: in constant
-                            caches, and where free looks at more (closing.h); atomic */
+                            caches, and where free looks at more (cache_close); atomic */
     size_t ages;         /* how often its stacks grew older, of all times; lock: cache */
     bool large_used;     /* large blocks came or went since stacks_age looked; the owner's */
     bool shut;           /* emptied since all caches were closed; the owner's */
@@ -163,7 +163,7 @@ FAST struct bin *cache_bin(struct cache *cache, size_t offset)
  *
  * The second word of a free block of up to 32 KiB is the seal: free sets it, malloc takes it away.
  * A block that bears it when it is freed may be free already, which the slow path proves or refutes
- * (front/proof.h); a program may have copied the word from memory that it never wrote. It is no
+ * (api/blocks.h); a program may have copied the word from memory that it never wrote. It is no
  * pointer, and one instruction holds it: its upper half is the sign of the lower one. */
 #define SEAL ((uint64_t)0xffffffffc5ea1ed7)
 typedef uint64_t __attribute__((may_alias)) block_word;
@@ -388,5 +388,85 @@ static inline void stack_set_limit(struct cache *cache, unsigned stack)
     store_relaxed(&cache->bins[BIN_FIRST + stack].limit,
                   unlikely(cold->direct_frees > 0) ? NULL : cold->base + cold->capacity);
 }
+
+/* ---- all caches ----
+ *
+ * The registry: all caches that were ever made, and their owners. Caches are never freed, so any
+ * thread may look at one at any time.
+ *
+ * The child of a fork also has the caches of its parent's other threads, with their blocks. They
+ * are orphans. They are recognized by the generation of the process in which they got their owner,
+ * so a child that calls exec or _exit need not touch them. Thread safe. */
+
+enum ownership { CACHE_UNUSED, CACHE_LIVING, CACHE_ORPHAN };
+
+/* Of a cache; another thread's may change at any moment. */
+enum ownership registry_ownership(const struct cache *cache);
+
+/* An unused cache, from now on the calling thread's; null when there is none. */
+struct cache *registry_take(void);
+
+/* Enters a new one, the calling thread's, and gives it its lock; false without memory. */
+bool registry_enter(struct cache *cache);
+
+/* Changes what the owner finds as its cache, under the cache's lock. False where it isn't `from` or
+ * is not there: a thread that ended without libc's help never said so, and what its thread-local
+ * memory was may be another's or nobody's. */
+bool registry_exchange(struct cache *cache, struct cache *from, struct cache *to);
+
+/* The cache is empty, and nobody's any more. */
+void registry_leave(struct cache *cache);
+
+/* Whether there may be orphans; and one of them, from now on the calling thread's to empty. */
+extern bool registry_has_orphans HIDDEN; /* atomic */
+struct cache *registry_adopt(void);
+
+/* Caches of living threads. */
+size_t caches_living(void);
+size_t *caches_count(void); /* where it is kept, for the accounting */
+
+/* All caches, from the newest on by `every`. */
+struct cache *caches_every(void);
+
+/* What a fork takes of this layer: the lock of threads without a cache, the
+ * registry's, and every cache's, so that nobody is in the middle of anything in a stack, a transfer
+ * cache or a shard. Afterwards the child has the calling thread's cache, `mine`, and orphans whose
+ * blocks it takes when it needs some. */
+void caches_fork_lock(void);
+void caches_fork_unlock_parent(void);
+void caches_fork_unlock_child(struct cache *mine);
+
+/* ---- closing the fast paths ----
+ *
+ * Closes the fast paths and opens them again, by the reasons of base/policy.h. It costs nothing
+ * while they are open:
+ *
+ *   taking  the table of classes (heap/classes.h) names no bin, or the one of blocks taken ahead
+ *   giving  the inverses in a cache's bins are 0: then no block begins anywhere
+ *   both    a thread in a tight loop may be in the middle of one of these; where that matters its
+ *           cache is taken from it
+ *
+ * Every change computes the state anew from all reasons. Reasons of all caches are set before any
+ * cache is closed, and a cache is closed and opened under its lock, so none is lost between
+ * threads. Another process takes no lock: it writes its reason first, then the inverses, and who
+ * opens looks at the reasons once more after it. tests/models/closing.pml. */
+
+/* For all caches, those to come included. With the lock of threads without a cache, where the
+ * reason closes taking or giving; false where malloc can't be closed. When it returns every thread
+ * is in the middle of one call through its cache at most on x86; elsewhere it is soon. */
+bool heap_close(enum closing reason, bool on);
+
+/* For one, and one of its reasons. The caller holds its lock. */
+void cache_close(struct cache *cache, enum closing reason, bool on);
+
+/* Of a new cache, and of a stack that is begun. */
+void cache_settle(struct cache *cache);
+void stack_settle_closing(struct cache *cache, unsigned stack);
+
+/* What another process closed opens. */
+void heap_open_ordered(void);
+
+/* Where it says that it did: not 0. */
+extern uint32_t closed_from_outside HIDDEN;
 
 #endif

@@ -2,9 +2,7 @@
 
 #include "back/use.h"
 #include "base/policy.h"
-#include "front/adapt.h"
 #include "front/cache.h"
-#include "front/registry.h"
 #include "front/stacks.h"
 #include "heap/shards.h"
 #include "learn/share.h"

@@ -24,7 +24,7 @@ bool cache_resume(struct cache *cache);
  */
 struct finding cache_empty(struct cache *cache);
 
-/* For the owner while all caches are taken away (closing.h): empties its cache, once. */
+/* For the owner while all caches are taken away (cache.h): empties its cache, once. */
 struct finding cache_shut(struct cache *cache);
 
 /* As cache_empty, at the end of the process, which may come in a signal handler: it does nothing if
@@ -47,5 +47,20 @@ struct finding cache_put_all(struct cache *cache);
 
 /* And makes it new. */
 struct finding cache_drain(struct cache *cache);
+
+/* ---- frees during a fork ----
+ *
+ * Blocks that were freed while a long fork held the heap. They are noted in the reserve, or, if
+ * there is no memory, linked through the blocks. When the fork is over the forking thread frees
+ * them, in the parent and in the child. If a thread notes a block just after that, it frees the
+ * block itself. */
+
+/* Notes p, a block of the heap, for a thread that may not enter. Returns as `deferred_drain` where
+ * the fork has ended meanwhile. */
+struct finding deferred_put(void *p);
+
+/* Frees what was noted, unless a fork holds the heap; the first wrong block found. The caller holds
+ * no lock. */
+struct finding deferred_drain(void);
 
 #endif

@@ -124,7 +124,7 @@ FAST unsigned blocks_before(const struct size_class *c, size_t offset)
 /* ---- stacks ----
  *
  * A thread has one stack for each class, and for the first CLASSES_THIN classes a second one, for
- * blocks of thin slabs (shard.h). From BIN_FIRST on, each bin of the map is a stack's. */
+ * blocks of thin slabs (slab.h). From BIN_FIRST on, each bin of the map is a stack's. */
 FAST unsigned bin_stack(unsigned bin) { return bin - BIN_FIRST; }
 FAST bool stack_is_thin(unsigned stack) { return stack >= CLASSES; }
 FAST unsigned stack_class(unsigned stack) { return stack_is_thin(stack) ? stack - CLASSES : stack; }

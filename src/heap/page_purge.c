@@ -1,10 +1,9 @@
-#include "heap/page_purge.h"
+#include "heap/shards.h"
 
 #include "back/superslabs.h"
 #include "base/atomic.h"
-#include "base/counters.h"
-#include "heap/shard.h"
-#include "heap/shards.h"
+#include "base/policy.h"
+#include "heap/slab.h"
 #include "os/os.h"
 
 /* ---- which pages ----

@@ -27,7 +27,7 @@ void shard_leave(unsigned index);
  * more, because a new slab is made only for the first block; 0 only without memory. */
 size_t shard_take(unsigned index, unsigned cls, void **end, size_t n);
 
-/* Whether the class compacts in the shard (shard.h); looks without the lock. */
+/* Whether the class compacts in the shard (slab.h); looks without the lock. */
 bool shard_compacts(unsigned index, unsigned cls);
 
 /* Whether p, a taken block of a slab, is worth moving to the lowest place of its shard, whose index
@@ -92,5 +92,30 @@ enum misuse whole_take_back(const void *p, unsigned *cls);
 /* Makes the block of whole slices at p hold n bytes, more than it has, where it stands, if the
  * slices behind it are free. */
 bool whole_resize(const void *p, size_t n);
+
+/* ---- free pages ----
+ *
+ * Pages that are free inside slabs in use: which they are, and how they go back to the kernel
+ * (page_purge.c). */
+
+/* The pages, as a set, of which no block that is taken has a byte and which may be resident. */
+uint64_t slab_free_pages(const struct slab *slab);
+
+/* Gives back to the kernel what pages are free in slabs that became sparse before the allocation
+ * clock said `before`, those that did so first first. Looks at so many slabs, and stops when
+ * so many bytes have gone; what is left of both stays in `room`: slabs and bytes when there were no
+ * more. Returns bytes. One thread at a time. */
+#define STEP_SLABS 256 /* of one step: enough for what one call may give back */
+struct purge_room {
+    size_t slabs, bytes;
+};
+size_t shards_purge(size_t before, struct purge_room *room);
+
+/* Has all slabs looked at that have so many free blocks that a page may be free, also those that
+ * are too full for that to be likely. Walks through all of them. */
+void shards_sparse_anew(void);
+
+/* Whether there are slabs that may have such pages. */
+bool shards_sparse(void);
 
 #endif

@@ -4,8 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/policy.h"
-#include "front/closing.h"
-#include "front/registry.h"
+#include "front/cache.h"
 #include "heap/shards.h"
 #include "os/backtrace.h"
 #include "os/lock.h"

@@ -29,7 +29,7 @@ bool profile_asks_libc(void);
 /* The number of guarded blocks a second has changed. False as for profile_switch. */
 bool guards_switch(size_t a_second);
 
-/* Takes the lock of threads without a cache, with which heaps are closed (front/closing.h): waits
+/* Takes the lock of threads without a cache, with which heaps are closed (front/cache.h): waits
  * for forks if that is wanted, and is false where one holds the heap still. */
 bool heap_mode_enter(bool wait);
 

@@ -9,8 +9,8 @@
 
 #include "back/use.h"
 #include "base/atomic.h"
-#include "base/counters.h"
 #include "base/defs.h"
+#include "base/policy.h"
 
 struct cache;
 

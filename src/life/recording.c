@@ -4,9 +4,8 @@
 
 #include "base/policy.h"
 #include "base/text.h"
-#include "front/closing.h"
+#include "front/cache.h"
 #include "front/owners.h"
-#include "front/registry.h"
 #include "life/profiling.h"
 #include "os/lock.h"
 #include "os/os.h"

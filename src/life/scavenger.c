@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "base/policy.h"
-#include "front/registry.h"
+#include "front/cache.h"
 #include "learn/laws.h"
 #include "learn/returns.h"
 #include "life/profiling.h"

@@ -1,13 +1,13 @@
 /* Options that may change while the program runs, and orders that another process gives: it writes
  * them into `orders`, makes a step of giving back due (purge.h), and closes all stacks to frees
- * (front/closing.h), so that the next free takes the slow path. So nothing looks for orders on the
+ * (front/cache.h), so that the next free takes the slow path. So nothing looks for orders on the
  * way of a call; that step does, and opens the stacks. */
 #ifndef HAKMEM_LIFE_SETTINGS_H
 #define HAKMEM_LIFE_SETTINGS_H
 
 #include "base/atomic.h"
 #include "base/defs.h"
-#include "front/closing.h"
+#include "front/cache.h"
 
 struct cache;
 

@@ -8,7 +8,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
-#include "front/adapt.h"
+#include "front/stacks.h"
 #include "life/limits.h"
 #include "os/os.h"
 #include "sheet/own.h"

@@ -169,7 +169,7 @@ FAST void lock_take(struct lock *lock)
 /* A fork waits for locks of libc's while it holds all of ours. A thread that has one of those may
  * come to one of ours, so nobody who is in the middle of the program's calls waits for a fork
  * without end: `lock_enter` fails once a fork has held every lock for a while, and its caller does
- * without (back/reserve.h, front/deferred.h). */
+ * without (back/reserve.h, front/owners.h). */
 enum { FORK_NONE, FORK_HOLDS, FORK_LASTS };
 extern int fork_state HIDDEN; /* atomic: the forking thread's; who has waited makes it last */
 

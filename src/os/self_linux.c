@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "os/calls.h"
-#include "os/lines.h"
 #include "os/lock.h"
 
 unsigned os_process(void) { return (unsigned)CALL(SYS_getpid); }

@@ -66,7 +66,7 @@ struct class_accounts { /* blocks */
     size_t taken;       /* the rest: the program's, and those in stacks and transfer caches */
     size_t cached;      /* in threads' stacks */
     size_t in_transfer; /* in the transfer cache */
-    size_t compacts;    /* shards in which it compacts (heap/shard.h) */
+    size_t compacts;    /* shards in which it compacts (heap/slab.h) */
     size_t compacted;   /* bytes of blocks that went back to thin slabs, ever */
     size_t regained;    /* bytes of thin slabs whose pages went back, or that became empty */
 };

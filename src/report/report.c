@@ -8,7 +8,7 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 #include "base/text.h"
-#include "front/registry.h"
+#include "front/cache.h"
 #include "heap/hardening.h"
 #include "heap/slab.h"
 #include "os/backtrace.h"

@@ -10,7 +10,6 @@
 
 #include "base/text.h"
 #include "os/calls.h"
-#include "os/lines.h"
 
 /* ---- memory of a look ---- */
 

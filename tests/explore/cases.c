@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "explore.h"
-#include "front/closing.h"
-#include "front/registry.h"
+#include "front/cache.h"
 #include "os/lock.h"
 #include "world.h"
 

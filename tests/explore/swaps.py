@@ -28,7 +28,7 @@ FUNCTIONS = {
     "front/cache.h": ["cache_pop", "bin_push", "cache_push", "cache_push_any", "stack_set_top"],
     "front/stacks.c": ["stack_settle"],
     "front/owners.c": ["cache_show", "cache_resume"],
-    "front/closing.c": ["heap_close", "caches_take_away"],
+    "front/cache.c": ["heap_close", "caches_take_away"],
     "os/lock.h": ["lock_take", "lock_release"],
     "os/lock.c": ["lock_spin", "lock_claim", "lock_wait"],
 }

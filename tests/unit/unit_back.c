@@ -13,7 +13,7 @@
 #include "back/huge.h"
 #include "back/map.h"
 #include "back/meta.h"
-#include "base/counters.h"
+#include "base/policy.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "report/report.h"

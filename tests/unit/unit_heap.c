@@ -4,8 +4,8 @@
 #include "base/policy.h"
 #include "front/owners.h"
 #include "front/refill.h"
-#include "heap/shard.h"
 #include "heap/shards.h"
+#include "heap/slab.h"
 #include "os/os.h"
 #include "unit.h"
 
@@ -14,13 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/blocks.h"
 #include "front/cache.h"
-#include "front/closing.h"
-#include "front/proof.h"
-#include "front/registry.h"
 #include "heap/classes.h"
-#include "heap/page_purge.h"
-#include "heap/slab.h"
 #include "heap/transfer.h"
 
 static void classes(void)

@@ -16,8 +16,6 @@
 #include "back/use.h"
 #include "base/policy.h"
 #include "front/cache.h"
-#include "front/deferred.h"
-#include "front/registry.h"
 #include "hakmem/hakmem.h"
 #include "heap/slab.h"
 #include "heap/transfer.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/policy.h"
-#include "front/adapt.h"
+#include "front/stacks.h"
 #include "learn/capacity.h"
 #include "os/lock.h"
 

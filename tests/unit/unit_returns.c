@@ -8,7 +8,6 @@
 #include "back/use.h"
 #include "base/policy.h"
 #include "front/cache.h"
-#include "front/registry.h"
 #include "hakmem/hakmem.h"
 #include "heap/classes.h"
 #include "heap/shards.h"

@@ -8,11 +8,8 @@
 #include <stdbool.h>
 
 #include "base/policy.h"
-#include "front/adapt.h"
 #include "front/cache.h"
-#include "front/closing.h"
 #include "front/refill.h"
-#include "front/registry.h"
 #include "front/stacks.h"
 #include "hakmem/hakmem.h"
 #include "life/life.h"
