@@ -412,13 +412,6 @@ static struct finding whole_give(void *p, unsigned bin)
     return stack_give(cls, p);
 }
 
-static struct finding give(void *p, unsigned bin)
-{
-    if (bin >= BIN_FIRST)
-        return kind()->give(bin_stack(bin), p, false);
-    return bin_of_slab(bin) ? whole_give(p, bin) : huge_give_inside(p);
-}
-
 /* What the map does not know. */
 static COLD void other_free(void *p, const void *caller)
 {
@@ -439,7 +432,10 @@ static SLOW void block_free(void *p, const void *caller)
     if (unlikely(bin == BIN_FOREIGN))
         other_free(p, caller);
     else
-        report_found(give(p, bin), p, caller);
+        report_found(bin >= BIN_FIRST   ? kind()->give(bin_stack(bin), p, false)
+                     : bin_of_slab(bin) ? whole_give(p, bin)
+                                        : huge_give_inside(p),
+                     p, caller);
 }
 
 static inline bool large_push_untold(struct cache *cache, unsigned cls, void *p)
@@ -485,10 +481,12 @@ static SLOW void any_free(void *p, const void *caller)
         block_free(p, caller);
 }
 
+/* The stacks also take blocks outside the window. */
 static bool plain_free(void *p, const void *caller)
 {
     (void)caller;
-    return cache_push_outside(cache_current(), p);
+    size_t offset = map_offset_outside(p);
+    return offset != 0 && cache_push_to(cache_current(), offset, p);
 }
 
 const struct kind plain = {

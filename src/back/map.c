@@ -111,12 +111,7 @@ static void *owner_in(const struct map_leaf *leaf, const void *p)
     return leaf != NULL ? load_acquire(&leaf->owners[slice_in_leaf((uintptr_t)p)]) : NULL;
 }
 
-static SLOW void *owner_outside(const void *p) { return owner_in(leaf_outside((uintptr_t)p), p); }
-
-void *map_owner(const void *p)
-{
-    return in_window(p) ? owner_in(window_leaf(window_slice(p)), p) : owner_outside(p);
-}
+void *map_owner(const void *p) { return owner_in(leaf_at((uintptr_t)p), p); }
 
 unsigned map_find(const void *p, void **owner)
 {

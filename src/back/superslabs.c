@@ -347,14 +347,6 @@ struct superslab *superslab_grow(size_t n)
     return s;
 }
 
-static void mapped_less(const struct superslab *s)
-{
-    ASSERT(lock_held(&superslabs_lock));
-    ASSERT(load_relaxed(&superslabs_count) > 0 && load_relaxed(&mapped_bytes) >= s->slices * SLICE);
-    sub_relaxed(&superslabs_count, 1);
-    sub_relaxed(&mapped_bytes, s->slices * SLICE);
-}
-
 void superslab_withdraw(struct superslab *s)
 {
     ASSERT(lock_held(&superslabs_lock));
@@ -378,7 +370,9 @@ bool superslab_end(struct superslab *s)
         use_let_go(count_bits(s->touched) * SLICE);
     if (unmapped) {
         slot_unmapped(s->base);
-        mapped_less(s);
+        ASSERT(superslabs_mapped() > 0 && superslabs_bytes() >= s->slices * SLICE);
+        sub_relaxed(&superslabs_count, 1);
+        sub_relaxed(&mapped_bytes, s->slices * SLICE);
     } else {
         if (purged)
             s->touched = 0;

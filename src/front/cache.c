@@ -119,7 +119,7 @@ bool registry_enter(struct cache *cache)
     lock_take(&registry.lock);
     cache->lock = cache_lock_take();
     if (cache->lock != NULL) {
-        if (fork_holds_locks()) /* registry_unlock lets it go with all others */
+        if (fork_holds_locks()) /* caches_fork_unlock_parent lets it go */
             lock_begin(cache->lock);
         own(cache);
         cache->every = registry.every;
@@ -174,47 +174,30 @@ struct cache *registry_adopt(void)
     return orphan;
 }
 
-static void registry_lock(void)
+void caches_fork_lock(void)
 {
-    ASSERT(lock_held(&cacheless_lock));
+    lock_take(&cacheless_lock);
     lock_take(&registry.lock);
     for (struct cache *cache = registry.every; cache != NULL; cache = cache->every)
         lock_take(cache->lock);
 }
 
-static void registry_unlock(void)
+void caches_fork_unlock_parent(void)
 {
     for (struct cache *cache = registry.every; cache != NULL; cache = cache->every)
         lock_release(cache->lock);
     lock_release(&registry.lock);
+    lock_release(&cacheless_lock);
 }
 
-static void registry_unlock_child(struct cache *mine)
+void caches_fork_unlock_child(struct cache *mine)
 {
     ASSERT(lock_held(&registry.lock));
     registry.generation++;
     registry.survivor = mine;
     registry.living = mine != NULL;
     registry_has_orphans = true;
-    registry_unlock();
-}
-
-void caches_fork_lock(void)
-{
-    lock_take(&cacheless_lock);
-    registry_lock();
-}
-
-void caches_fork_unlock_parent(void)
-{
-    registry_unlock();
-    lock_release(&cacheless_lock);
-}
-
-void caches_fork_unlock_child(struct cache *mine)
-{
-    registry_unlock_child(mine);
-    lock_release(&cacheless_lock);
+    caches_fork_unlock_parent();
 }
 
 /* Fields of bits, which have no offset of their own. */

@@ -240,13 +240,6 @@ FAST bool cache_push(struct cache *cache, void *p)
     return likely(map_bin_offset(p, &offset)) && cache_push_to(cache, offset, p);
 }
 
-/* And for one that is elsewhere. */
-static inline bool cache_push_outside(struct cache *cache, void *p)
-{
-    size_t offset = map_offset_outside(p);
-    return offset != 0 && cache_push_to(cache, offset, p);
-}
-
 /* The inverse that a bin has while giving is not closed. */
 FAST uint64_t inverse_of_offset(size_t offset)
 {

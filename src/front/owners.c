@@ -108,20 +108,13 @@ static SLOW struct finding ahead_put(struct cache *cache)
     return found;
 }
 
-struct finding cache_put_all(struct cache *cache)
+struct finding cache_drain(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
     struct finding found = ahead_put(cache);
     finding_keep(&found, stacks_put(cache, 0, STACKS));
     if (unlikely(cache->hardened != NULL))
         finding_keep(&found, hardened_put_all(cache));
-    return found;
-}
-
-struct finding cache_drain(struct cache *cache)
-{
-    ASSERT(lock_held(cache->lock));
-    struct finding found = cache_put_all(cache);
     cache_reset(cache);
     return found;
 }
@@ -270,7 +263,7 @@ static struct {
     struct link *notes, *blocks;
 } deferred FORK_PAGE;
 
-static void push(struct link **list, struct link *link)
+static void deferred_add(struct link **list, struct link *link)
 {
     link->next = load_relaxed(list);
     while (!__atomic_compare_exchange_n(list, &link->next, link, false, __ATOMIC_SEQ_CST,
@@ -278,14 +271,14 @@ static void push(struct link **list, struct link *link)
         ;
 }
 
-static struct link *take_all(struct link **list)
+static struct link *deferred_take(struct link **list)
 {
     return __atomic_exchange_n(list, NULL, __ATOMIC_ACQUIRE);
 }
 
-static bool is_empty(void)
+static bool deferred_any(void)
 {
-    return load_relaxed(&deferred.notes) == NULL && load_relaxed(&deferred.blocks) == NULL;
+    return load_relaxed(&deferred.notes) != NULL || load_relaxed(&deferred.blocks) != NULL;
 }
 
 /* A fork that ends clears its state before it looks for what is here; so it finds this block, or is
@@ -295,14 +288,14 @@ COLD struct finding deferred_put(void *p)
     struct note *note = reserve_take(sizeof *note, 1);
     if (note != NULL) {
         note->block = p;
-        push(&deferred.notes, &note->link);
+        deferred_add(&deferred.notes, &note->link);
     } else {
-        push(&deferred.blocks, p);
+        deferred_add(&deferred.blocks, p);
     }
     return fork_is_over() ? deferred_drain() : (struct finding){MISUSE_NONE, NULL};
 }
 
-static struct finding give(void *p)
+static struct finding deferred_give(void *p)
 {
     static const struct guarded_call unknown;
     unsigned bin = map_bin(p);
@@ -320,16 +313,17 @@ COLD struct finding deferred_drain(void)
 {
     ASSERT(lock_none_held());
     struct finding found = {MISUSE_NONE, NULL};
-    while (!is_empty() && fork_is_over() && lock_enter(&cacheless_lock)) {
-        for (struct link *link = take_all(&deferred.notes), *next; link != NULL; link = next) {
+    while (deferred_any() && fork_is_over() && lock_enter(&cacheless_lock)) {
+        for (struct link *link = deferred_take(&deferred.notes), *next; link != NULL; link = next) {
             next = link->next;
-            finding_keep(&found, give(((struct note *)link)->block));
+            finding_keep(&found, deferred_give(((struct note *)link)->block));
             reserve_give(link);
         }
-        for (struct link *link = take_all(&deferred.blocks), *next; link != NULL; link = next) {
+        for (struct link *link = deferred_take(&deferred.blocks), *next; link != NULL;
+             link = next) {
             next = link->next;
             link->next = NULL; /* as a hardened heap's free blocks hold zeroes */
-            finding_keep(&found, give(link));
+            finding_keep(&found, deferred_give(link));
         }
         lock_release(&cacheless_lock);
     }

@@ -42,10 +42,8 @@ struct finding caches_end_left(void);
 /* Frees the blocks of one orphan, if there is one. */
 void orphan_take_in(void);
 
-/* Frees all that the cache holds; the first wrong block found. The caller holds the lock. */
-struct finding cache_put_all(struct cache *cache);
-
-/* And makes it new. */
+/* Frees all that the cache holds, and makes it new; the first wrong block found. The caller holds
+ * the lock. */
 struct finding cache_drain(struct cache *cache);
 
 /* ---- frees during a fork ----

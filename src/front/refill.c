@@ -127,7 +127,7 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
     store_relaxed(&cache->flushes, cache->flushes + 1);
-    struct finding found = stack_put_all(cache, stack);
+    struct finding found = stacks_put(cache, stack, stack + 1);
     if (cache->ebb == 0)
         stack_grow_thin(cache, stack);
     return found;
@@ -137,6 +137,17 @@ static struct finding thin_flush(struct cache *cache, unsigned stack)
 static bool ebbed_lately(const struct cache *cache)
 {
     return os_milliseconds() < cache->stays_until;
+}
+
+/* Bytes that all stacks hold. */
+static size_t stacks_bytes(const struct cache *cache)
+{
+    size_t bytes = 0;
+    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
+         stack = begun_from(cache, stack + 1))
+        bytes += stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]) *
+                 size_classes[stack_class(stack)].size;
+    return bytes;
 }
 
 /* A thread that has given back nearly all that it took, by frees alone, has nothing to do with what

@@ -132,29 +132,14 @@ struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, b
     return found;
 }
 
-size_t stacks_bytes(const struct cache *cache)
-{
-    size_t bytes = 0;
-    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
-         stack = begun_from(cache, stack + 1))
-        bytes += stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]) *
-                 size_classes[stack_class(stack)].size;
-    return bytes;
-}
-
-struct finding stack_put_all(struct cache *cache, unsigned stack)
-{
-    size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
-    return stack_put_oldest(cache, stack, used, false);
-}
-
 struct finding stacks_put(struct cache *cache, unsigned first, unsigned end)
 {
     struct finding found = {MISUSE_NONE, NULL};
     for (unsigned stack = begun_from(cache, first); stack < end;
          stack = begun_from(cache, stack + 1)) {
         stack_settle(cache, stack);
-        finding_keep(&found, stack_put_all(cache, stack));
+        size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
+        finding_keep(&found, stack_put_oldest(cache, stack, used, false));
     }
     return found;
 }

@@ -23,13 +23,8 @@ void stack_settle(struct cache *cache, unsigned stack);
 /* Frees the n lowest of a stack: those that were pushed first. */
 struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, bool by_transfer);
 
-/* Or all of it; and all of the stacks from `first` on, before `end`. The first wrong block found.
- */
-struct finding stack_put_all(struct cache *cache, unsigned stack);
+/* Or all of the stacks from `first` on, before `end`. The first wrong block found. */
 struct finding stacks_put(struct cache *cache, unsigned first, unsigned end);
-
-/* Bytes that all stacks hold. */
-size_t stacks_bytes(const struct cache *cache);
 
 /* The thread is at work again, and ebbs no more. */
 void cache_flows(struct cache *cache);

@@ -80,7 +80,7 @@ uint64_t slab_free_pages(const struct slab *slab)
     return set;
 }
 
-/* Takes or frees the blocks in a set of pages, run by run; how many that changed. */
+/* Takes or frees the blocks that have a byte in these pages, run by run; how many that changed. */
 static unsigned change(struct slab *slab, uint64_t pages, bool take)
 {
     unsigned count = 0;
@@ -101,24 +101,6 @@ static unsigned change(struct slab *slab, uint64_t pages, bool take)
         pages &= ~low_bits(end);
     }
     return count;
-}
-
-/* Takes all blocks that have a byte in these pages, which are free; returns how many. */
-static unsigned slab_claim(struct slab *slab, uint64_t pages)
-{
-    ASSERT((pages & ~slab_free_pages(slab)) == 0);
-    unsigned count = change(slab, pages, true);
-    ASSERT(count <= slab->free);
-    store_relaxed(&slab->free, (uint16_t)(slab->free - count));
-    return count;
-}
-
-/* Frees them again. */
-static void slab_restore(struct slab *slab, uint64_t pages)
-{
-    ASSERT(lock_rank_held(RANK_SHARD));
-    store_relaxed(&slab->free, (uint16_t)(slab->free + change(slab, pages, false)));
-    ASSERT(slab->free <= slab->places);
 }
 
 /* ---- their way back ---- */
@@ -172,7 +154,10 @@ static void slab_leave(struct shard *shard, struct slab *slab, uint64_t pages)
     ASSERT(lock_held(&shard->lock) && lock_rank_held(RANK_PURGE));
     ASSERT(pages != 0 && leaving.slabs < RUNS_MOST);
     leaving.of[leaving.slabs].thin = slab->thin;
-    unsigned claimed = slab_claim(slab, pages);
+    ASSERT((pages & ~slab_free_pages(slab)) == 0);
+    unsigned claimed = change(slab, pages, true);
+    ASSERT(claimed <= slab->free);
+    store_relaxed(&slab->free, (uint16_t)(slab->free - claimed));
     partial_frees(shard, slab->cls, -(size_t)claimed);
     if (claimed > 0 && slab->free == 0) {
         partial_remove(shard, slab);
@@ -214,10 +199,11 @@ static size_t leaving_purge(void)
         struct shard *shard = NULL;
         slab_lock(slab->base, &shard);
         bool was_full = slab->free == 0;
-        unsigned before = slab->free;
-        slab_restore(slab, leaving.of[i].pages);
+        unsigned freed = change(slab, leaving.of[i].pages, false);
+        ASSERT(slab->free + freed <= slab->places);
+        store_relaxed(&slab->free, (uint16_t)(slab->free + freed));
         if (!was_full) {
-            partial_frees(shard, slab->cls, slab->free - before);
+            partial_frees(shard, slab->cls, freed);
             partial_absent(shard, slab->cls, count_bits(gone));
         }
         store_relaxed(&slab->absent, slab->absent | gone);

@@ -196,17 +196,6 @@ static SLOW size_t take_any(struct slab *slab, void **end, size_t n)
     return got;
 }
 
-/* Blocks were taken from a slab of which pages went back. */
-static SLOW void pages_come_back(struct shard *shard, struct slab *slab, void **blocks, size_t n)
-{
-    ASSERT(lock_held(&shard->lock));
-    size_t pages = slab_bring_back(slab, blocks, n);
-    partial_absent(shard, slab->cls, -pages);
-    /* Of lower places it was not known that they would be wanted. */
-    if (!shard->begun[slab->cls].compacts)
-        count_refault(&counters.pages, pages * os_page);
-}
-
 /* Whether the memory of a new slab is brought in with one call. */
 static bool slab_is_brought_in(const struct slab *slab)
 {
@@ -244,7 +233,7 @@ size_t shard_take(unsigned index, unsigned cls, void **end, size_t n)
             got = slab_take(slab, end - taken, n - taken);
         taken += got;
         if (unlikely(slab->absent != 0))
-            pages_come_back(shard, slab, end - taken, got);
+            slab_bring_back(shard, slab, end - taken, got);
         if (slab->free < slab->examined)
             slab->examined = slab->free;
         if (!fresh)
@@ -288,8 +277,7 @@ static size_t slab_put_run(struct shard *shard, struct slab *slab, void *const *
         partial_frees(shard, slab->cls, put);
     if (unlikely(slab->thin))
         shard->begun[slab->cls].compacted += put * size_classes[slab->cls].size;
-    if (!slab_is_settled(shard, slab, was_full))
-        slab_settle(shard, slab, was_full, emptied);
+    slab_settle(shard, slab, was_full, emptied);
     return put;
 }
 

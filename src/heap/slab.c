@@ -202,24 +202,6 @@ size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *w
     return put;
 }
 
-unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n)
-{
-    ASSERT(lock_rank_held(RANK_SHARD));
-    ASSERT(n >= 1);
-    size_t size = size_classes[slab->cls].size;
-    uint64_t absent = slab->absent;
-    for (size_t i = 0; i < n && absent != 0; i++) {
-        size_t offset = (size_t)((const char *)blocks[i] - slab->base);
-        ASSERT(offset < size_classes[slab->cls].slices * SLICE);
-        unsigned first = (unsigned)(offset / os_page);
-        unsigned end = (unsigned)((offset + size - 1) / os_page) + 1;
-        absent &= ~(low_bits(end) & ~low_bits(first));
-    }
-    unsigned back = count_bits(slab->absent & ~absent);
-    store_relaxed(&slab->absent, absent);
-    return back;
-}
-
 /* A block is handed out once there is a guard page behind it. */
 static const char *begun_until(const struct slab *slab)
 {
@@ -330,6 +312,34 @@ COLD void partial_absent(struct shard *shard, unsigned cls, size_t pages)
     store_relaxed(&shard->absent, shard->absent + pages);
 }
 
+SLOW void slab_bring_back(struct shard *shard, struct slab *slab, void *const *blocks, size_t n)
+{
+    ASSERT(lock_held(&shard->lock));
+    ASSERT(n >= 1);
+    size_t size = size_classes[slab->cls].size;
+    uint64_t absent = slab->absent;
+    for (size_t i = 0; i < n && absent != 0; i++) {
+        size_t offset = (size_t)((const char *)blocks[i] - slab->base);
+        ASSERT(offset < size_classes[slab->cls].slices * SLICE);
+        unsigned first = (unsigned)(offset / os_page);
+        unsigned end = (unsigned)((offset + size - 1) / os_page) + 1;
+        absent &= ~(low_bits(end) & ~low_bits(first));
+    }
+    size_t pages = count_bits(slab->absent & ~absent);
+    store_relaxed(&slab->absent, absent);
+    partial_absent(shard, slab->cls, -pages);
+    /* Of lower places it was not known that they would be wanted. */
+    if (!shard->begun[slab->cls].compacts)
+        count_refault(&counters.pages, pages * os_page);
+}
+
+void slab_note_sparse(struct shard *shard, struct slab *slab)
+{
+    slab->stamp = clock_now();
+    list_push(&shard->sparse, &slab->sparse);
+    add_relaxed(&slabs_sparse, 1);
+}
+
 void slab_not_sparse(struct slab *slab)
 {
     ASSERT(lock_held(&load_acquire(&shards[load_relaxed(&slab->shard)])->lock));
@@ -395,6 +405,14 @@ void slab_settle_thin(struct shard *shard, struct slab *slab)
         return;
     slab->thin = thin;
     slab_map(slab, slab);
+}
+
+/* Whether pages of the slab may be free. */
+static inline bool slab_worth_a_look(const struct slab *slab)
+{
+    const struct size_class *c = &size_classes[slab->cls];
+    return slab->free > slab->examined && list_empty(&slab->sparse) && slab->free >= c->sparse &&
+           look_at_slab(slab->free - slab->examined, slab->places - slab->free, slab->thin);
 }
 
 void slab_settle(struct shard *shard, struct slab *slab, bool was_full,

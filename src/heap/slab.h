@@ -80,10 +80,6 @@ size_t slab_take_any(struct slab *slab, void **end, size_t n);
  * Returns how many it freed. */
 size_t slab_put(struct slab *slab, void *const *blocks, size_t n, enum misuse *what);
 
-/* Notes that n blocks were handed out of a slab with absent pages; returns how many pages that
- * brings back. */
-unsigned slab_bring_back(struct slab *slab, void *const *blocks, size_t n);
-
 /* Where free blocks are zero: one to which something wrote; null where there is none among the
  * first
  * `*most` bytes, which it takes from that. */
@@ -171,18 +167,13 @@ static inline void partial_frees(struct shard *shard, unsigned cls, size_t block
     store_relaxed(&shard->free, shard->free + blocks * size_classes[cls].size);
 }
 
-static inline void partial_counts(struct shard *shard, unsigned cls, size_t blocks)
-{
-    shard->begun[cls].blocks += blocks;
-}
-
 /* The same of their pages that went back. */
 void partial_absent(struct shard *shard, unsigned cls, size_t pages);
 
 /* A slab comes to its shard's partial ones, or leaves them; with its free blocks. */
 static inline void partial_add(struct shard *shard, struct slab *slab)
 {
-    partial_counts(shard, slab->cls, slab->places);
+    shard->begun[slab->cls].blocks += slab->places;
     partial_frees(shard, slab->cls, slab->free);
     if (unlikely(slab->absent != 0))
         partial_absent(shard, slab->cls, count_bits(slab->absent));
@@ -191,41 +182,23 @@ static inline void partial_add(struct shard *shard, struct slab *slab)
 
 static inline void partial_remove(struct shard *shard, struct slab *slab)
 {
-    partial_counts(shard, slab->cls, -(size_t)slab->places);
+    shard->begun[slab->cls].blocks -= slab->places;
     partial_frees(shard, slab->cls, -(size_t)slab->free);
     if (unlikely(slab->absent != 0))
         partial_absent(shard, slab->cls, -(size_t)count_bits(slab->absent));
     pairing_remove(&shard->partial[slab->cls], &slab->node);
 }
 
+/* n blocks were handed out of a slab with absent pages, which come back. */
+void slab_bring_back(struct shard *shard, struct slab *slab, void *const *blocks, size_t n);
+
 /* Adds the slab to its shard's sparse ones, and takes it out. */
-static inline void slab_note_sparse(struct shard *shard, struct slab *slab)
-{
-    slab->stamp = clock_now();
-    list_push(&shard->sparse, &slab->sparse);
-    add_relaxed(&slabs_sparse, 1);
-}
+void slab_note_sparse(struct shard *shard, struct slab *slab);
 void slab_not_sparse(struct slab *slab);
 
 /* Locks the shard of the slab that p is in, and releases `*held` if that is another. Null where the
  * map says that p is in no slab. */
 struct slab *slab_lock(const void *p, struct shard **held);
-
-/* Whether pages of the slab may be free. */
-static inline bool slab_worth_a_look(const struct slab *slab)
-{
-    const struct size_class *c = &size_classes[slab->cls];
-    return slab->free > slab->examined && list_empty(&slab->sparse) && slab->free >= c->sparse &&
-           look_at_slab(slab->free - slab->examined, slab->places - slab->free, slab->thin);
-}
-
-/* Whether the slab, of which blocks became free, belongs where it is. */
-static inline bool slab_is_settled(const struct shard *shard, const struct slab *slab,
-                                   bool was_full)
-{
-    return !was_full && slab->free < slab->places && !slab_worth_a_look(slab) &&
-           (slab->thin || !shard->begun[slab->cls].compacts);
-}
 
 /* After blocks of the slab became free: moves it to where it then belongs. One that is all free
  * leaves the shard and the map and is added to `*emptied`. */

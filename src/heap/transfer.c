@@ -32,12 +32,6 @@ static bool is_filled(unsigned cls)
     return (load_relaxed(&filled[cls / 64]) >> cls % 64 & 1) != 0;
 }
 
-static void filled_set(unsigned cls)
-{
-    if (!is_filled(cls))
-        __atomic_fetch_or(&filled[cls / 64], (uint64_t)1 << cls % 64, __ATOMIC_RELAXED);
-}
-
 size_t transfer_take(unsigned cls, void **end, size_t n)
 {
     ASSERT(cls < CLASSES && n >= 1);
@@ -81,7 +75,8 @@ size_t transfer_put(unsigned cls, void **blocks, size_t n)
         put = room < n ? room : n;
         words_move(t->blocks + t->count, blocks, put);
         store_relaxed(&t->count, (uint32_t)(t->count + put));
-        filled_set(cls);
+        if (!is_filled(cls))
+            __atomic_fetch_or(&filled[cls / 64], (uint64_t)1 << cls % 64, __ATOMIC_RELAXED);
     }
     lock_release(&t->lock);
     return put;
@@ -99,22 +94,16 @@ bool transfer_holds(unsigned cls, const void *p)
     return found;
 }
 
-/* Frees the n oldest. */
-static struct finding transfer_drop(struct transfer *t, size_t n)
-{
-    ASSERT(lock_held(&t->lock));
-    ASSERT(n <= t->count);
-    struct finding found = shards_put(t->blocks, n);
-    store_relaxed(&t->count, (uint32_t)(t->count - n));
-    words_move(t->blocks, t->blocks + n, t->count);
-    return found;
-}
-
+/* The oldest go. */
 static struct finding transfer_decay(unsigned cls, bool all)
 {
     struct transfer *t = &transfers[cls];
     lock_take(&t->lock);
-    struct finding found = transfer_drop(t, all ? t->count : t->low);
+    size_t n = all ? t->count : t->low;
+    ASSERT(n <= t->count);
+    struct finding found = shards_put(t->blocks, n);
+    store_relaxed(&t->count, (uint32_t)(t->count - n));
+    words_move(t->blocks, t->blocks + n, t->count);
     t->low = t->count;
     if (t->count == 0)
         __atomic_fetch_and(&filled[cls / 64], ~((uint64_t)1 << cls % 64), __ATOMIC_RELAXED);
