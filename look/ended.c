@@ -13,9 +13,9 @@
 
 #include "because.h"
 #include "find.h"
+#include "os/calls.h"
 #include "profile.h"
 #include "sheet/profile.h"
-#include "sheet/stream.h"
 #include "sheet/target.h"
 
 #define SAYS "hakmem run: "

@@ -205,7 +205,7 @@ static bool size_fits(const void *p, unsigned bin, size_t usable, size_t align, 
     return usable_of_new(size, align) == usable || (align == 1 && size <= usable && size >= least);
 }
 
-void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller)
+void sized_free_check(const void *p, size_t align, size_t size, const void *caller)
 {
     if (p == NULL || !hardening.sizes)
         return;
@@ -217,11 +217,6 @@ void aligned_sized_free_check(const void *p, size_t align, size_t size, const vo
         return;
     report_misuse(&(struct wrong_call){
         .function = "sized free", .what = MISUSE_SIZE, .p = p, .caller = caller, .size = size});
-}
-
-void sized_free_check(const void *p, size_t size, const void *caller)
-{
-    aligned_sized_free_check(p, 1, size, caller);
 }
 
 /* ---- with check_functions ---- */

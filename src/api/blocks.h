@@ -46,10 +46,9 @@ size_t plain_least(const void *p, unsigned bin, size_t usable);
 /* Whether realloc ever left a block as it was for want of memory for a smaller one. Atomic. */
 extern bool sizes_unsure HIDDEN;
 
-/* With check_sizes: reports a size that the block at p was not allocated with. p may be anything;
- * one that is no block is left to free. */
-void sized_free_check(const void *p, size_t size, const void *caller);
-void aligned_sized_free_check(const void *p, size_t align, size_t size, const void *caller);
+/* With check_sizes: reports a size that the block at p was not allocated with, or an alignment
+ * but 1. p may be anything; one that is no block is left to free. */
+void sized_free_check(const void *p, size_t align, size_t size, const void *caller);
 
 /* ---- with check_functions: what operator new and delete note and compare ---- */
 

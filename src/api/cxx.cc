@@ -358,7 +358,7 @@ template <bool (*is_ours)(), typename... Align>
 void delete_checked(void *p, size_t n, Align... align) noexcept
 {
     if (is_ours())
-        aligned_sized_free_check(p, align_of(align...), n, RETURN_ADDRESS);
+        sized_free_check(p, align_of(align...), n, RETURN_ADDRESS);
     if constexpr (is_ours == array_is_ours || is_ours == aligned_array_is_ours)
         operator delete[](p, align...);
     else

@@ -125,7 +125,7 @@ EXPORT void sdallocx(void *p, size_t n, int flags)
         size_t has = usable(p);
         if (nallocx(n, flags) == nallocx(has, flags))
             n = has;
-        aligned_sized_free_check(p, align, n, RETURN_ADDRESS);
+        sized_free_check(p, align, n, RETURN_ADDRESS);
     }
     if (flags_past(flags))
         slow_free_past(p, RETURN_ADDRESS);

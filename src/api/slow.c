@@ -523,13 +523,13 @@ SLOW void slow_free_past(void *p, const void *caller)
 
 SLOW void slow_free_sized(void *p, size_t size)
 {
-    sized_free_check(p, size, RETURN_ADDRESS);
+    sized_free_check(p, 1, size, RETURN_ADDRESS);
     free_from(p, RETURN_ADDRESS);
 }
 
 SLOW void slow_free_aligned_sized(void *p, size_t align, size_t size)
 {
-    aligned_sized_free_check(p, align, size, RETURN_ADDRESS);
+    sized_free_check(p, align, size, RETURN_ADDRESS);
     free_from(p, RETURN_ADDRESS);
 }
 

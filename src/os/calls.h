@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/atomic.h"
@@ -190,6 +191,25 @@ static inline uint64_t number_at(const char *text, unsigned base, const char **e
     }
     *end = text;
     return value;
+}
+
+/* ---- outputs that are no files ----
+ *
+ * None to be put in place of others: devices, pipes, and descriptors by a name, such as
+ * /dev/stderr. What is meant for them is written to them as they are. */
+
+/* Nothing waits for somebody who reads a pipe. */
+#define STREAM_FLAGS (O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY)
+
+static inline bool is_stream(const char *path)
+{
+    static const char names[][10] = {"/dev/std", "/dev/fd/", "/proc/"};
+    struct stat about;
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (text_begins(path, names[i], text_length(names[i])))
+            return true;
+    return CALL(SYS_newfstatat, AT_FDCWD, path, &about, 0) == 0 && !S_ISREG(about.st_mode) &&
+           !S_ISDIR(about.st_mode);
 }
 
 #endif

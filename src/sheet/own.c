@@ -11,7 +11,6 @@
 #include "os/os.h"
 #include "profile/samples.h"
 #include "sheet/profile.h"
-#include "sheet/stream.h"
 #include "sheet/target.h"
 
 /* ---- files and descriptors ----
