@@ -56,11 +56,15 @@ size_t usable_of_new(size_t n, size_t align)
     return round_up(n == 0 ? 1 : n, os_page);
 }
 
-/* Of an address in a slab: whether its page went back to the kernel and no block in use has it. */
+/* Of an address in a slab: whether its page went back to the kernel and nothing in it was handed
+ * out since: then no block at p is in use. Needs no lock: while a block is in use none of its pages
+ * is absent. */
 static SLOW bool page_is_absent(const void *p)
 {
     const struct slab *slab = map_owner(p);
-    return likely(slab != NULL) && slab_is_absent(slab, p);
+    uint64_t absent = likely(slab != NULL) ? load_relaxed(&slab->absent) : 0;
+    return unlikely(absent != 0) &&
+           (absent >> (size_t)((const char *)p - slab->base) / os_page % 64 & 1) != 0;
 }
 
 /* Whether a block of a class is free and lost its seal with its page, which reads as zeros. */

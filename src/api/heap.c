@@ -5,6 +5,7 @@
 
 #include "api/door.h"
 #include "api/slow.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "base/watch.h"
 #include "front/refill.h"

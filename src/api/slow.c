@@ -461,7 +461,8 @@ FAST bool whole_push(struct cache *cache, void *p)
         store_relaxed(entry, BIN_WHOLE_FREE * BIN_BYTES);
     else if (map_whole_freed(p) == NULL)
         return false; /* another thread was first */
-    unsigned cls = whole_class(entry);
+    const struct slab *slab = map_entry_owner(entry);
+    unsigned cls = slab->cls;
     if (cls < CLASS_LARGE ? cache_push_whole(cache, cls, p) : large_push_untold(cache, cls, p))
         return true;
     store_relaxed(entry, BIN_WHOLE * BIN_BYTES);

@@ -74,19 +74,8 @@ bool forbidden_unmap(struct huge *h);
  * no more (vm.max_map_count). */
 bool huge_guards_map(struct huge *h, size_t align, size_t usable);
 
-/* Unmaps it with its guards; false where the kernel refuses. */
-bool huge_guards_unmap(const struct huge *h);
-
 /* So many bytes can be touched from now on, whole pages within the block's length. Those that come
  * are zero. False, and nothing has changed, where the kernel does not give more. */
 bool huge_guards_move(struct huge *h, size_t usable);
-
-/* The pages of a block go back to the kernel, and nobody can touch it. False, and it may still be
- * touched, where the kernel refuses. */
-bool huge_guards_close(struct huge *h);
-
-/* The first bytes of a closed one can be touched; false, and nobody can, where the kernel refuses.
- */
-bool huge_guards_open(const struct huge *h, size_t usable);
 
 #endif

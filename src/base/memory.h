@@ -1,6 +1,6 @@
-/* Memory that is copied, filled and compared while a lock is held. Libc's memcpy and memset, of
- * which compilers make use where they see a loop of that kind, may be replaced by another
- * library's, which may allocate. */
+/* Memory and text that are copied, filled, compared and searched while a lock is held. Libc's
+ * memcpy and memset, of which compilers make use where they see a loop of that kind, may be
+ * replaced by another library's, which may allocate. */
 #ifndef HAKMEM_BASE_MEMORY_H
 #define HAKMEM_BASE_MEMORY_H
 
@@ -105,6 +105,42 @@ static inline bool is_zero(const void *p, size_t size)
     for (; at < end; at++)
         found |= *at;
     return (found[0] | found[1]) == 0;
+}
+
+/* ---- text ----
+ *
+ * As strlen, memcmp == 0, strcmp == 0 and memchr. */
+FAST size_t text_length(const char *text)
+{
+    size_t n = 0;
+    for (; text[n] != '\0'; n++)
+        FORGET(text); /* or a compiler makes a call of it */
+    return n;
+}
+
+FAST bool text_begins(const char *text, const char *with, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (text[i] != with[i])
+            return false;
+    return true;
+}
+
+FAST bool text_same(const char *a, const char *b)
+{
+    for (; *a == *b; a++, b++)
+        if (*a == '\0')
+            return true;
+    return false;
+}
+
+/* Null where it is not. */
+FAST const char *text_find(const char *text, size_t length, char c)
+{
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == c)
+            return text + i;
+    return NULL;
 }
 
 #endif

@@ -1,4 +1,5 @@
 #include "base/text.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <stdarg.h>

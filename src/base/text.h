@@ -31,41 +31,6 @@ struct text text_of(char *buffer, size_t room, const char *format, ...) TEXT_FOR
 /* A file's name; %p in it stands for the process's number, and %% for %. */
 void text_add_path(struct text *t, const char *from, uint64_t process);
 
-/* As strlen, strcmp == 0, memcmp == 0 and memchr, but never a call: where these are used a lock is
- * held, and libc's functions may be replaced by others that allocate. */
-FAST size_t text_length(const char *text)
-{
-    size_t n = 0;
-    for (; text[n] != '\0'; n++)
-        FORGET(text); /* or a compiler makes a call of it */
-    return n;
-}
-
-FAST bool text_begins(const char *text, const char *with, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        if (text[i] != with[i])
-            return false;
-    return true;
-}
-
-FAST bool text_same(const char *a, const char *b)
-{
-    for (; *a == *b; a++, b++)
-        if (*a == '\0')
-            return true;
-    return false;
-}
-
-/* Null where it is not. */
-FAST const char *text_find(const char *text, size_t length, char c)
-{
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == c)
-            return text + i;
-    return NULL;
-}
-
 /* What an error of a file means, by its errno. */
 void text_add_error(struct text *t, int error);
 

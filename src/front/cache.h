@@ -351,10 +351,8 @@ FAST void *not_entered(void) { return window_mark(); }
 
 /* ---- a stack as the slow path sees it ----
  *
- * With the cache's lock. Its blocks lie in the slots above the lowest, up to the top. */
-
-/* On top of a stack that is empty, at its bottom. */
-static inline void *stack_mark(void) { return window_mark(); }
+ * With the cache's lock. Its blocks lie in the slots above the lowest, up to the top. The lowest
+ * holds window_mark(). */
 
 /* Whether the thread has taken the slow path for this class. */
 static inline bool stack_begun(const struct cold_bin *cold) { return cold->base != NULL; }

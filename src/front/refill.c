@@ -88,7 +88,7 @@ SLOW void *cache_refill(struct cache *cache, unsigned cls, struct finding *found
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     stack_settle(cache, cls);
     void *p = bin->topmost;
-    if (unlikely(p != stack_mark())) /* it was closed */
+    if (unlikely(p != window_mark())) /* it was closed */
         stack_set_top(bin, bin->top - 1);
     else
         p = stack_fill(cache, cls);

@@ -15,135 +15,6 @@
 #include "os/lock.h"
 #include "os/os.h"
 
-unsigned begun_from(const struct cache *cache, unsigned stack)
-{
-    for (unsigned i = stack / 64; i < sizeof cache->begun / sizeof *cache->begun; i++) {
-        uint64_t left = cache->begun[i];
-        if (i == stack / 64)
-            left &= ~low_bits(stack % 64);
-        if (left != 0)
-            return i * 64 + lowest_bit(left);
-    }
-    return STACKS;
-}
-
-void bin_close(struct bin *bin)
-{
-    store_relaxed(&bin->topmost, stack_mark());
-    store_relaxed(&bin->top, NULL);
-    store_relaxed(&bin->limit, NULL);
-}
-
-void cache_reset(struct cache *cache)
-{
-    cache->capacity_bytes = cache->capacity_weight = cache->outflow = cache->large_bytes = 0;
-    sub_relaxed(&use.stacked, cache->large_told);
-    cache->large_told = 0;
-    arrays_reset(cache);
-    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
-         stack = begun_from(cache, stack + 1)) {
-        bin_close(&cache->bins[BIN_FIRST + stack]);
-        cache->cold[stack] = (struct cold_bin){0};
-    }
-    words_clear(cache->begun, sizeof cache->begun);
-}
-
-/* The blocks that a new thread frees first mostly come from another thread, which keeps their
- * neighbours. If the new thread got them again from malloc, each write to them would take the cache
- * line away from the other thread. */
-static_assert(LAW_DIRECT_FREES < 16, "fits direct_frees");
-
-static void stack_begin(struct cache *cache, unsigned stack)
-{
-    ASSERT(lock_held(cache->lock));
-    ASSERT(!stack_begun(&cache->cold[stack]));
-    struct bin *bin = &cache->bins[BIN_FIRST + stack];
-    struct cold_bin *cold = &cache->cold[stack];
-    void **array = array_first(cache, stack);
-    *array = stack_mark();
-    cold->base = array;
-    stack_set_top(bin, array);
-    cache->begun[stack / 64] |= (uint64_t)1 << stack % 64;
-    cold->room = size_classes[stack].first;
-    bool shares_lines = CACHE_LINE / size_classes[stack].size > 1;
-    bool others = shares_lines && caches_living() > 1 && !stack_is_thin(stack);
-    cold->direct_frees = others ? LAW_DIRECT_FREES : 0;
-    stack_start_capacity(cache, stack);
-    stack_settle_closing(cache, stack);
-}
-
-void stack_settle(struct cache *cache, unsigned stack)
-{
-    ASSERT(lock_held(cache->lock));
-    struct bin *bin = &cache->bins[BIN_FIRST + stack];
-    struct cold_bin *cold = &cache->cold[stack];
-    if (unlikely(!stack_begun(cold)))
-        stack_begin(cache, stack);
-    size_t used = stack_used(bin, cold);
-    ASSERT(used <= cold->room && cold->capacity <= cold->room);
-    stack_set_top(bin, cold->base + used);
-}
-
-COLD void cache_flows(struct cache *cache)
-{
-    ASSERT(lock_held(cache->lock));
-    cache->ebb = 0;
-    cache->most_taken = (ptrdiff_t)cache->taken > 0 ? cache->taken : 0;
-    cache_close(cache, CLOSED_RESTS, false);
-}
-
-void cache_took(struct cache *cache, size_t bytes)
-{
-    ASSERT(lock_held(cache->lock));
-    cache->taken += bytes;
-    if (unlikely(cache->ebb > 0))
-        cache_flows(cache);
-    if ((ptrdiff_t)cache->taken > (ptrdiff_t)cache->most_taken)
-        cache->most_taken = cache->taken;
-}
-
-/* The allocation clock is everybody's, so threads advance it in steps of a slice. */
-void cache_gave(struct cache *cache, size_t bytes)
-{
-    ASSERT(lock_held(cache->lock));
-    cache->taken -= bytes;
-    cache->unclocked += bytes;
-    if (cache->unclocked >= SLICE) {
-        clock_advance(cache->unclocked);
-        cache->unclocked = 0;
-    }
-}
-
-struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, bool by_transfer)
-{
-    ASSERT(lock_held(cache->lock));
-    struct bin *bin = &cache->bins[BIN_FIRST + stack];
-    struct cold_bin *cold = &cache->cold[stack];
-    void **oldest = cold->base + 1;
-    size_t used = stack_used(bin, cold);
-    ASSERT(n <= used && used <= cold->room);
-    size_t sent = by_transfer ? transfer_put(stack, oldest, n) : 0;
-    struct finding found = shards_put(oldest + sent, n - sent);
-    words_move(oldest, oldest + n, used - n);
-    stack_set_top(bin, cold->base + used - n);
-    cache_gave(cache, n * size_classes[stack].size);
-    if (stack_is_large(stack))
-        cache->large_bytes -= n * size_classes[stack].size;
-    return found;
-}
-
-struct finding stacks_put(struct cache *cache, unsigned first, unsigned end)
-{
-    struct finding found = {MISUSE_NONE, NULL};
-    for (unsigned stack = begun_from(cache, first); stack < end;
-         stack = begun_from(cache, stack + 1)) {
-        stack_settle(cache, stack);
-        size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
-        finding_keep(&found, stack_put_oldest(cache, stack, used, false));
-    }
-    return found;
-}
-
 /* ---- arrays ---- */
 
 static_assert(CLASS_FIRST_WORDS * sizeof(void *) <= CHUNK_FIRST,
@@ -186,7 +57,8 @@ bool arrays_start(struct cache *cache)
     return chunk_add(cache);
 }
 
-void arrays_reset(struct cache *cache)
+/* Forgets all; room for the first ones of all classes is set aside. */
+static void arrays_reset(struct cache *cache)
 {
     for (unsigned i = 0; i < ARRAY_KINDS; i++)
         cache->spare[i] = NULL;
@@ -195,8 +67,9 @@ void arrays_reset(struct cache *cache)
     cache->bump += CLASS_FIRST_WORDS * sizeof(void *);
 }
 
-/* In the order in which classes are first used, so that few pages are touched. */
-void **array_first(struct cache *cache, unsigned stack)
+/* A class's first one, for which there is always room: in the order in which classes are first
+ * used, so that few pages are touched. */
+static void **array_first(struct cache *cache, unsigned stack)
 {
     ASSERT(lock_held(cache->lock));
     void **array = cache->first;
@@ -312,7 +185,8 @@ void journal_fork_child(void)
 
 /* ---- capacities ---- */
 
-struct capacity_share cache_share(const struct cache *cache)
+/* What all stacks of a thread should hold at most, of as many threads as there are. */
+static struct capacity_share cache_share(const struct cache *cache)
 {
     size_t threads = caches_living();
     size_t keep = load_relaxed(&limits.keep);
@@ -432,6 +306,137 @@ void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen)
         stack_learn(cache, stack, next);
 }
 
+/* ---- all stacks ---- */
+
+unsigned begun_from(const struct cache *cache, unsigned stack)
+{
+    for (unsigned i = stack / 64; i < sizeof cache->begun / sizeof *cache->begun; i++) {
+        uint64_t left = cache->begun[i];
+        if (i == stack / 64)
+            left &= ~low_bits(stack % 64);
+        if (left != 0)
+            return i * 64 + lowest_bit(left);
+    }
+    return STACKS;
+}
+
+void bin_close(struct bin *bin)
+{
+    store_relaxed(&bin->topmost, window_mark());
+    store_relaxed(&bin->top, NULL);
+    store_relaxed(&bin->limit, NULL);
+}
+
+void cache_reset(struct cache *cache)
+{
+    cache->capacity_bytes = cache->capacity_weight = cache->outflow = cache->large_bytes = 0;
+    sub_relaxed(&use.stacked, cache->large_told);
+    cache->large_told = 0;
+    arrays_reset(cache);
+    for (unsigned stack = begun_from(cache, 0); stack < STACKS;
+         stack = begun_from(cache, stack + 1)) {
+        bin_close(&cache->bins[BIN_FIRST + stack]);
+        cache->cold[stack] = (struct cold_bin){0};
+    }
+    words_clear(cache->begun, sizeof cache->begun);
+}
+
+/* The blocks that a new thread frees first mostly come from another thread, which keeps their
+ * neighbours. If the new thread got them again from malloc, each write to them would take the cache
+ * line away from the other thread. */
+static_assert(LAW_DIRECT_FREES < 16, "fits direct_frees");
+
+static void stack_begin(struct cache *cache, unsigned stack)
+{
+    ASSERT(lock_held(cache->lock));
+    ASSERT(!stack_begun(&cache->cold[stack]));
+    struct bin *bin = &cache->bins[BIN_FIRST + stack];
+    struct cold_bin *cold = &cache->cold[stack];
+    void **array = array_first(cache, stack);
+    *array = window_mark();
+    cold->base = array;
+    stack_set_top(bin, array);
+    cache->begun[stack / 64] |= (uint64_t)1 << stack % 64;
+    cold->room = size_classes[stack].first;
+    bool shares_lines = CACHE_LINE / size_classes[stack].size > 1;
+    bool others = shares_lines && caches_living() > 1 && !stack_is_thin(stack);
+    cold->direct_frees = others ? LAW_DIRECT_FREES : 0;
+    stack_start_capacity(cache, stack);
+    stack_settle_closing(cache, stack);
+}
+
+void stack_settle(struct cache *cache, unsigned stack)
+{
+    ASSERT(lock_held(cache->lock));
+    struct bin *bin = &cache->bins[BIN_FIRST + stack];
+    struct cold_bin *cold = &cache->cold[stack];
+    if (unlikely(!stack_begun(cold)))
+        stack_begin(cache, stack);
+    size_t used = stack_used(bin, cold);
+    ASSERT(used <= cold->room && cold->capacity <= cold->room);
+    stack_set_top(bin, cold->base + used);
+}
+
+COLD void cache_flows(struct cache *cache)
+{
+    ASSERT(lock_held(cache->lock));
+    cache->ebb = 0;
+    cache->most_taken = (ptrdiff_t)cache->taken > 0 ? cache->taken : 0;
+    cache_close(cache, CLOSED_RESTS, false);
+}
+
+void cache_took(struct cache *cache, size_t bytes)
+{
+    ASSERT(lock_held(cache->lock));
+    cache->taken += bytes;
+    if (unlikely(cache->ebb > 0))
+        cache_flows(cache);
+    if ((ptrdiff_t)cache->taken > (ptrdiff_t)cache->most_taken)
+        cache->most_taken = cache->taken;
+}
+
+/* The allocation clock is everybody's, so threads advance it in steps of a slice. */
+void cache_gave(struct cache *cache, size_t bytes)
+{
+    ASSERT(lock_held(cache->lock));
+    cache->taken -= bytes;
+    cache->unclocked += bytes;
+    if (cache->unclocked >= SLICE) {
+        clock_advance(cache->unclocked);
+        cache->unclocked = 0;
+    }
+}
+
+struct finding stack_put_oldest(struct cache *cache, unsigned stack, size_t n, bool by_transfer)
+{
+    ASSERT(lock_held(cache->lock));
+    struct bin *bin = &cache->bins[BIN_FIRST + stack];
+    struct cold_bin *cold = &cache->cold[stack];
+    void **oldest = cold->base + 1;
+    size_t used = stack_used(bin, cold);
+    ASSERT(n <= used && used <= cold->room);
+    size_t sent = by_transfer ? transfer_put(stack, oldest, n) : 0;
+    struct finding found = shards_put(oldest + sent, n - sent);
+    words_move(oldest, oldest + n, used - n);
+    stack_set_top(bin, cold->base + used - n);
+    cache_gave(cache, n * size_classes[stack].size);
+    if (stack_is_large(stack))
+        cache->large_bytes -= n * size_classes[stack].size;
+    return found;
+}
+
+struct finding stacks_put(struct cache *cache, unsigned first, unsigned end)
+{
+    struct finding found = {MISUSE_NONE, NULL};
+    for (unsigned stack = begun_from(cache, first); stack < end;
+         stack = begun_from(cache, stack + 1)) {
+        stack_settle(cache, stack);
+        size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
+        finding_keep(&found, stack_put_oldest(cache, stack, used, false));
+    }
+    return found;
+}
+
 /* ---- blocks taken ahead ---- */
 
 static_assert(offsetof(struct ahead, topmost) == offsetof(struct bin, topmost) &&
@@ -441,7 +446,7 @@ static_assert(offsetof(struct ahead, topmost) == offsetof(struct bin, topmost) &
 void ahead_close(struct cache *cache)
 {
     for (unsigned cls = 0; cls < AHEAD_CLASSES; cls++) {
-        store_relaxed(&cache->ahead[cls].topmost, stack_mark());
+        store_relaxed(&cache->ahead[cls].topmost, window_mark());
         store_relaxed(&cache->ahead[cls].top, NULL);
     }
 }
@@ -464,19 +469,19 @@ SLOW size_t ahead_fill(struct cache *cache, unsigned cls, size_t n)
     struct ahead *ahead = &cache->ahead[cls];
     struct bin *bin = &cache->bins[BIN_FIRST + cls];
     n = smaller(smaller(n, AHEAD_MOST), stack_used(bin, &cache->cold[cls]));
-    if (n == 0 || ahead->topmost != stack_mark())
+    if (n == 0 || ahead->topmost != window_mark())
         return 0;
     /* As cache_pop_whole does with one: so a fork may come at any moment. */
     void **top = load_own(&bin->top);
     store_release(&bin->top, top - n);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     void *topmost = load_own(&bin->topmost);
-    if (unlikely(topmost == stack_mark())) {
+    if (unlikely(topmost == window_mark())) {
         store_own(&bin->top, top);
         return 0;
     }
     void **base = cache->sampler->ahead[cls];
-    store_own(&base[0], stack_mark());
+    store_own(&base[0], window_mark());
     for (size_t i = 1; i < n; i++)
         store_own(&base[i], load_own(top - n + i));
     store_own(&base[n], topmost);

@@ -39,9 +39,6 @@ void cache_gave(struct cache *cache, size_t bytes);
  * (learn/capacity.h), the arrays that these need, and a journal of what was learned. The owner
  * calls the functions for stacks and arrays, with the cache's lock. */
 
-/* What all stacks of a thread should hold at most, of as many threads as there are. */
-struct capacity_share cache_share(const struct cache *cache);
-
 /* The first capacity of a stack whose first array is there. */
 void stack_start_capacity(struct cache *cache, unsigned stack);
 
@@ -62,12 +59,6 @@ void stack_adapt(struct cache *cache, unsigned stack, struct capacity_seen seen)
 
 /* The first chunk of a new cache; false without memory. */
 bool arrays_start(struct cache *cache);
-
-/* Forgets all arrays; room for the first ones of all classes is set aside. */
-void arrays_reset(struct cache *cache);
-
-/* A class's first array; there is always room for it. */
-void **array_first(struct cache *cache, unsigned stack);
 
 /* Gives the chunks' pages back to the kernel; the arrays then hold zeroes. */
 void arrays_purge(struct cache *cache);

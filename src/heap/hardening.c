@@ -12,6 +12,10 @@
  * back, 50 with 32 KiB and 53 with 128 KiB. */
 #define HELD_BYTES (32 * KiB)
 
+#define PAGE 4096 /* guard_table is of such pages */
+
+const struct guard_plan *guard_plans;
+
 static COLD void harden(void)
 {
     bool preset = policy.preset != 0;
@@ -29,7 +33,9 @@ static COLD void harden(void)
     hardening.secret = os_random();
     hardening.factor = os_random() | 1;
     store_relaxed(&hardening.canary, CANARY_BYTES);
-    guard_pages_start();
+    /* The kernel has pages that can be guards within a mapping (Linux 6.13), of 4 KiB. */
+    if (hardening.marks && os_page == PAGE)
+        guard_plans = guard_table;
     hardening.any_place = hardening.shuffles || guard_plans != NULL;
 }
 
@@ -129,18 +135,6 @@ uint64_t random_next(struct chance *chance)
     uint64_t state = load_relaxed(&chance->state) + MIXED_STEP;
     store_relaxed(&chance->state, state);
     return mixed(state ^ hardening.secret);
-}
-
-/* ---- guard pages ---- */
-
-#define PAGE 4096 /* the table is of such pages */
-
-const struct guard_plan *guard_plans;
-
-COLD void guard_pages_start(void)
-{
-    if (hardened() && hardening.marks && os_page == PAGE)
-        guard_plans = guard_table;
 }
 
 /* ---- blocks of no bytes ---- */

@@ -101,10 +101,6 @@ extern const uint64_t guard_words[] HIDDEN;
 /* The table, or null without guard pages. Constant after the process's start. */
 extern const struct guard_plan *guard_plans HIDDEN;
 
-/* Decides: whether the heap is hardened so, and the kernel has pages of 4 KiB that can be guards
- * within a mapping (Linux 6.13). Before the first slab. */
-void guard_pages_start(void);
-
 /* How many blocks of a slab can be handed out. */
 FAST unsigned guard_places(unsigned cls)
 {

@@ -432,12 +432,6 @@ bool whole_hand_out(const void *p, size_t n)
     return zero;
 }
 
-unsigned whole_class(const uint16_t *entry)
-{
-    const struct slab *slab = map_entry_owner(entry);
-    return slab->cls;
-}
-
 enum misuse whole_take_back(const void *p, unsigned *cls)
 {
     if ((uintptr_t)p % SLICE != 0)

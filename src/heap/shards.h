@@ -81,10 +81,6 @@ struct begun *shard_begun(unsigned index, unsigned cls);
  * holds zeroes only. */
 bool whole_hand_out(const void *p, size_t n);
 
-/* The class of a block of whole slices, which the caller holds, by its entry in the window's table.
- */
-unsigned whole_class(const uint16_t *entry);
-
 /* Notes that p, by the map a block of whole slices, is freed, and what class it has. Exact: of any
  * number of calls for one block, on any threads, one gets it. */
 enum misuse whole_take_back(const void *p, unsigned *cls);

@@ -112,15 +112,6 @@ bool slab_begins(const struct slab *slab, const void *p);
  */
 size_t slab_usable(const void *p, const struct slab *slab);
 
-/* Whether the slab's page at p went back to the kernel and nothing in it was handed out since: then
- * no block at p is in use. Needs no lock: while a block is in use none of its pages is absent. */
-FAST bool slab_is_absent(const struct slab *slab, const void *p)
-{
-    uint64_t absent = load_relaxed(&slab->absent);
-    return unlikely(absent != 0) &&
-           (absent >> (size_t)((const char *)p - slab->base) / os_page % 64 & 1) != 0;
-}
-
 /* Whether a block begins at p and is taken. */
 enum misuse slab_check(const struct slab *slab, const void *p);
 

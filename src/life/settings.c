@@ -1,5 +1,6 @@
 #include "life/settings.h"
 
+#include "base/memory.h"
 #include "base/policy.h"
 #include "base/watch.h"
 #include "life/limits.h"

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* dl_iterate_phdr, _dl_find_object */
 #include "os/module.h"
 
+#include "base/memory.h"
 #include "os/os.h"
 #include "os/symbols.h"
 

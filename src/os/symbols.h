@@ -4,6 +4,7 @@
 
 #include <link.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 
 /* What of a module's dynamic section tells them. */

@@ -275,7 +275,8 @@ void samples_fork_child(void)
 
 bool samples_watched(void) { return load_relaxed(&profile.watched); }
 
-double samples_in_use(void)
+/* Bytes in use now: an estimate. */
+static double samples_in_use(void)
 {
     double bytes;
     __atomic_load(&profile.live, &bytes, __ATOMIC_RELAXED);

@@ -87,9 +87,6 @@ void samples_fork_child(void);
 struct course samples_course(void);
 bool samples_watched(void);
 
-/* Bytes in use now: an estimate. */
-double samples_in_use(void);
-
 /* It is freed; false if it was not noted. What Python frees because it ends stays in the tallies of
  * what is in use: else a profile that is written afterwards would not have it. */
 bool samples_forget(const void *p);

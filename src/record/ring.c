@@ -171,7 +171,10 @@ static SLOW struct ring_chunk *wait_for_free(struct ring_head *head)
     return chunk;
 }
 
-SLOW enum ring_answer ring_take(struct ring_head *head, bool common, struct ring_chunk **taken)
+/* A chunk for the calling thread to fill, or a common one, for which it waits as long as the
+ * recorder shows signs of life. */
+static SLOW enum ring_answer ring_take(struct ring_head *head, bool common,
+                                       struct ring_chunk **taken)
 {
     if (head == NULL || load_relaxed(&head->stop) != 0 || !ring_is_mine(head))
         return RING_GONE;
@@ -192,8 +195,6 @@ SLOW enum ring_answer ring_take(struct ring_head *head, bool common, struct ring
     return RING_TAKEN;
 }
 
-void ring_give(struct ring_chunk *chunk) { store_release(&chunk->state, CHUNK_FULL); }
-
 /* ---- tapes ---- */
 
 struct tape tape_common;
@@ -201,7 +202,7 @@ struct tape tape_common;
 void tape_flush(struct tape *tape)
 {
     if (tape->chunk != NULL && tape->ring == load_relaxed(&ring))
-        ring_give(tape->chunk);
+        store_release(&tape->chunk->state, CHUNK_FULL);
     tape->chunk = NULL;
 }
 

@@ -130,15 +130,9 @@ void ring_leave(void);
  * recorder falls behind, or each chunk is a thread's and the ring can't grow. */
 #define CHUNKS_COMMON 16
 
+/* RING_CROWDED: there is no chunk of the thread's own. RING_GONE: the recorder empties none, or
+ * wants no more. */
 enum ring_answer { RING_TAKEN, RING_CROWDED, RING_GONE };
-
-/* A chunk for the calling thread to fill, or a common one, for which it waits as long as the
- * recorder shows signs of life. RING_CROWDED: there is none of its own. RING_GONE: the recorder
- * empties none, or wants no more. */
-enum ring_answer ring_take(struct ring_head *head, bool common, struct ring_chunk **taken);
-
-/* It is as full as it gets. */
-void ring_give(struct ring_chunk *chunk);
 
 /* Where things lie does not depend on what is in the head, which may just be gone (ring_leave). */
 #define CHUNK_BYTES (CHUNK_EVENTS * sizeof(struct event))

@@ -470,7 +470,7 @@ static bool stack_bounds(struct walk *walk, const struct cache *cache, unsigned 
 static void check_blocks(struct walk *walk, void *const *blocks, size_t used, const void *topmost,
                          const void *where, unsigned cls)
 {
-    const void *expected = used > 0 ? blocks[used - 1] : stack_mark();
+    const void *expected = used > 0 ? blocks[used - 1] : window_mark();
     same(walk, CHECK_STACK_TOPMOST, where, (size_t)expected, (size_t)topmost);
     for (size_t i = 0; i < used; i++)
         check_block(walk, &blocks[i], cls, CHECK_STACK_BLOCK);

@@ -196,15 +196,6 @@ void target_forget(struct target *t)
     t->scratch = NULL;
 }
 
-bool mapping_rename(struct target *t, struct mapping *m, const char *name)
-{
-    size_t bytes = strlen(name) + 1;
-    char *copy = room_get(&t->room, bytes);
-    if (copy != NULL)
-        m->name = memcpy(copy, name, bytes);
-    return copy != NULL;
-}
-
 struct mapping *target_add(struct target *t, const char *name)
 {
     struct mapping *more =
@@ -214,8 +205,11 @@ struct mapping *target_add(struct target *t, const char *name)
     t->maps = more;
     struct mapping *m = &t->maps[t->map_count];
     *m = (struct mapping){0};
-    if (!mapping_rename(t, m, name))
+    size_t bytes = strlen(name) + 1;
+    char *copy = room_get(&t->room, bytes);
+    if (copy == NULL)
         return NULL;
+    m->name = memcpy(copy, name, bytes);
     t->map_count++;
     return m;
 }

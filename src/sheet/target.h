@@ -107,9 +107,6 @@ void target_forget(struct target *t);
 /* Adds a mapping, zero but for its name, of which a copy is made; null without memory. */
 struct mapping *target_add(struct target *t, const char *name);
 
-/* Gives it another name; false without memory. */
-bool mapping_rename(struct target *t, struct mapping *m, const char *name);
-
 /* Pays for a step; false where there were too many. */
 bool target_spend(struct target *t);
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/policy.h"
 #include "base/text.h"
 #include "base/watch.h"
