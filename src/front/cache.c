@@ -240,49 +240,25 @@ static unsigned closings_of(const struct cache *cache)
     return load_relaxed(&closings) | ordered | load_relaxed(&cache->closings);
 }
 
-static void whole_settle(struct cache *cache)
-{
-    bool closed = (closings_of(cache) & CLOSE_WHOLE) != 0;
-    store_relaxed(&cache->whole, closed ? NO_WHOLE : BIN_WHOLE * BIN_BYTES);
-}
-
-static void bin_settle(struct cache *cache, unsigned stack, unsigned reasons)
-{
-    if (!stack_begun(&cache->cold[stack]))
-        reasons &= ~(unsigned)CLOSE_BEGUN;
-    store_relaxed(&cache->bins[BIN_FIRST + stack].inverse,
-                  (reasons & CLOSE_GIVING) != 0 ? 0 : class_inverses[stack_class(stack)]);
-}
-
-/* Of all stacks, or of those that are begun. */
-static SLOW void bins_settle(struct cache *cache, bool all)
+SLOW void cache_settle(struct cache *cache, bool all)
 {
     unsigned reasons;
     do {
         reasons = closings_of(cache);
+        bool whole = (reasons & CLOSE_WHOLE) == 0;
+        store_relaxed(&cache->whole, whole ? BIN_WHOLE * BIN_BYTES : NO_WHOLE);
         for (unsigned first = 0; first < STACKS; first += 64) {
             uint64_t left = low_bits(smaller(STACKS - first, 64));
-            for (left &= all ? left : cache->begun[first / 64]; left != 0; left &= left - 1)
-                bin_settle(cache, first + lowest_bit(left), reasons);
+            for (left &= all ? left : cache->begun[first / 64]; left != 0; left &= left - 1) {
+                unsigned stack = first + lowest_bit(left);
+                bool begun = stack_begun(&cache->cold[stack]);
+                unsigned closes = begun ? CLOSE_GIVING : CLOSE_GIVING & ~(unsigned)CLOSE_BEGUN;
+                store_relaxed(&cache->bins[BIN_FIRST + stack].inverse,
+                              (reasons & closes) != 0 ? 0 : class_inverses[stack_class(stack)]);
+            }
         }
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
     } while (unlikely(closings_of(cache) != reasons)); /* another process changed them */
-}
-
-void cache_settle(struct cache *cache)
-{
-    whole_settle(cache);
-    bins_settle(cache, true);
-}
-
-SLOW void stack_settle_closing(struct cache *cache, unsigned stack)
-{
-    unsigned reasons;
-    do {
-        reasons = closings_of(cache);
-        bin_settle(cache, stack, reasons);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    } while (unlikely(closings_of(cache) != reasons));
 }
 
 void cache_close(struct cache *cache, enum closing reason, bool on)
@@ -290,15 +266,14 @@ void cache_close(struct cache *cache, enum closing reason, bool on)
     ASSERT(lock_held(cache->lock));
     unsigned now = cache->closings;
     store_relaxed(&cache->closings, on ? now | reason : now & ~(unsigned)reason);
-    whole_settle(cache);
-    bins_settle(cache, false);
+    cache_settle(cache, false);
 }
 
 static void caches_settle(void)
 {
     for (struct cache *cache = caches_every(); cache != NULL; cache = cache->every) {
         lock_take(cache->lock);
-        cache_settle(cache);
+        cache_settle(cache, true);
         lock_release(cache->lock);
     }
 }
@@ -360,7 +335,7 @@ COLD void heap_open_ordered(void)
             store_relaxed(&closed_from_outside, 1); /* a fork has everything: later */
             return;
         }
-        cache_settle(cache);
+        cache_settle(cache, true);
         lock_release(cache->lock);
     }
 }

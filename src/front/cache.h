@@ -450,9 +450,8 @@ bool heap_close(enum closing reason, bool on);
 /* For one, and one of its reasons. The caller holds its lock. */
 void cache_close(struct cache *cache, enum closing reason, bool on);
 
-/* Of a new cache, and of a stack that is begun. */
-void cache_settle(struct cache *cache);
-void stack_settle_closing(struct cache *cache, unsigned stack);
+/* Has its stacks as the reasons say: all, or those that are begun. */
+void cache_settle(struct cache *cache, bool all);
 
 /* What another process closed opens. */
 void heap_open_ordered(void);

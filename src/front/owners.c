@@ -35,7 +35,7 @@ static struct cache *cache_make(void)
         cache->bins[i].inverse = 0;
     }
     cache->closings = 0;
-    cache_settle(cache);
+    cache_settle(cache, true);
     ahead_close(cache);
     words_clear(cache->cold, sizeof cache->cold);
     words_clear(cache->begun, sizeof cache->begun);

@@ -362,7 +362,7 @@ static void stack_begin(struct cache *cache, unsigned stack)
     bool others = shares_lines && caches_living() > 1 && !stack_is_thin(stack);
     cold->direct_frees = others ? LAW_DIRECT_FREES : 0;
     stack_start_capacity(cache, stack);
-    stack_settle_closing(cache, stack);
+    cache_settle(cache, false);
 }
 
 void stack_settle(struct cache *cache, unsigned stack)
