@@ -268,13 +268,20 @@ SLOW void *slow_malloc_past(size_t n)
                : recorded_take(past_serve, EVENT_MALLOC, n, 1, CALLER);
 }
 
+/* The pages of long blocks go back: the program may touch few of them. */
+static void make_zero(void *p, size_t n)
+{
+    if (likely(n < LAW_CLEARED_MOST) || !os_purge(p, round_up(n, os_page)))
+        memset(p, 0, n);
+}
+
 static inline void *calloc_from(void *p, size_t n)
 {
     bool zero = false;
     if (likely(p == NULL))
         p = take(n, 1, &zero);
     if (p != NULL && !zero)
-        memset(p, 0, n);
+        make_zero(p, n);
     return p;
 }
 

@@ -69,6 +69,24 @@ TEST_IN_CHILD(shrink_stays)
     CHECK(errno == 0, "errno was %d after a realloc that succeeded", errno);
 }
 
+/* Of a long block of calloc that is needed again and again, only what is touched is resident. */
+TEST_IN_CHILD(calloc_stays_sparse)
+{
+    const size_t n = 96 * MiB;
+    for (unsigned round = 0; round < 12; round++) {
+        size_t before = statm_read().resident;
+        char *p = NEED("calloc", do_calloc(n, 1));
+        size_t after = statm_read().resident;
+        CHECK(after < before + n / 2, "round %u: %zu MiB are resident that nobody touched", round,
+              (after - before) / MiB);
+        for (size_t at = 0; at < n; at += n / 16) {
+            CHECK_BYTES(p + at, 0, 64);
+            memset(p + at, 0x5a, 64);
+        }
+        do_free(p);
+    }
+}
+
 /* ---- a mapping that moves while others map ---- */
 
 static volatile bool stop;
