@@ -36,7 +36,13 @@ namespace std {
 [[IF_THERE, noreturn]] void __throw_bad_alloc();
 } // namespace std
 
+/* In the shared library they are no weak names, as memcheck replaces none of those; what the loader
+ * binds may be the program's all the same (-fsemantic-interposition). */
+#ifdef HAKMEM_SHARED
+#define EXPORT __attribute__((visibility("default")))
+#else
 #define EXPORT __attribute__((visibility("default"), weak))
+#endif
 
 /* Weak from their first use on. */
 EXPORT void *operator new(std::size_t);

@@ -102,6 +102,23 @@ def test_valgrind_that_replaces_malloc(work: Path, library: Path) -> None:
     assert done.returncode == 9 and "Invalid write of size 1" in done.stderr, done.stderr
 
 
+def test_valgrind_that_replaces_new(library: Path, tmp_path: Path) -> None:
+    """Also every new and delete: with some of its own and some of ours, free would not know what
+    new returned."""
+    if b"_Znwm" not in library.read_bytes():
+        pytest.skip("the library has no operator new")
+    source = tmp_path / "overrun.cc"
+    source.write_text(
+        "#include <cstdlib>\n#include <new>\n"
+        "int main() { void *volatile p = malloc(9); operator delete(p);\n"
+        "    char *volatile q = new char[9]; q[9] = 1; free(q); }\n"
+    )
+    program = tmp_path / "overrun"
+    ran("g++", "-O0", "-w", source, "-o", program, check=True)
+    done = _run([*_valgrind("--leak-check=no"), program], [library])
+    assert done.returncode == 9 and "Invalid write of size 1" in done.stderr, done.stderr
+
+
 def _sanitized(compiler: str, to: Path) -> Path:
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
