@@ -11,10 +11,24 @@
 #include "heap/hardening.h"
 #include "heap/shards.h"
 #include "heap/slab.h"
+#include "learn/laws.h"
 #include "life/scavenger.h"
+#include "os/os.h"
 #include "profile/guarded.h"
 #include "profile/rate.h"
 #include "profile/samples.h"
+
+/* The pages of a long block go back while it is copied, so that they are not there twice. */
+static void copy(char *to, char *from, size_t n)
+{
+    for (; unlikely(n >= LAW_CLEARED_MOST); n -= LAW_CALL_MOST) {
+        memcpy(to, from, LAW_CALL_MOST);
+        os_purge(from, LAW_CALL_MOST);
+        to += LAW_CALL_MOST;
+        from += LAW_CALL_MOST;
+    }
+    memcpy(to, from, n);
+}
 
 /* Into another block. Both ends as in the fast bodies. */
 static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *caller)
@@ -30,7 +44,7 @@ static SLOW void *realloc_moves(void *p, size_t n, size_t usable, const void *ca
     }
     if (other == NULL)
         return NULL;
-    memcpy(other, p, n < usable ? n : usable);
+    copy(other, p, n < usable ? n : usable);
     if (unlikely(!cache_push(cache_current(), p)))
         slow_free_from(p, caller);
     return other;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -208,6 +209,22 @@ TEST(sizes_after_realloc_fit)
 /* ---- blocks of no bytes ---- */
 
 /* All different, and taken and freed as others are; more than there are addresses for. */
+/* The most that was ever resident (VmHWM), which a child begins anew. */
+TEST_IN_CHILD(growing_blocks_are_not_there_twice)
+{
+    const size_t n = 160 * MiB;
+    char *p = NEED("malloc", do_malloc(n));
+    memset(p, 0x5a, n);
+    p = NEED("realloc", do_realloc(p, n + n / 2));
+    CHECK_BYTES(p, 0x5a, n);
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_SELF, &usage) == 0, "getrusage failed");
+    size_t most = (size_t)usage.ru_maxrss * KiB;
+    CHECK(most < n + n / 2, "a block of %zu MiB that grew had %zu MiB resident", n / MiB,
+          most / MiB);
+    do_free(p);
+}
+
 TEST(blocks_of_no_bytes)
 {
     enum { MANY = 70000 };
