@@ -44,7 +44,6 @@ static void print_usage(FILE *to)
           "                    or pages (one in every 4096)\n"
           "  --check YES       stamp every block and verify it when freed: 0 or 1\n"
           "  --wait MS         milliseconds of idleness, in rows that watch one\n"
-          "  --idles FILE      make FILE when such a row begins to wait\n"
           "  --pin YES         bind each thread to a processor: 0 or 1\n",
           to);
 }
@@ -230,8 +229,8 @@ static void row_run(const struct row *row, const char *group, const struct param
 int main(int argc, char **argv)
 {
     /* Those that replace a number come first, as in `numbers`. */
-    enum { SCALE = COUNT(numbers), TOUCH, CHECK, PIN, IDLES, LIST, LIST_JSON, ALLOCATOR, HELP };
-    static const char *const others[] = {"scale", "touch", "check", "pin", "idles"};
+    enum { SCALE = COUNT(numbers), TOUCH, CHECK, PIN, LIST, LIST_JSON, ALLOCATOR, HELP };
+    static const char *const others[] = {"scale", "touch", "check", "pin"};
     static const char *const words[] = {"list", "list-json", "allocator", "help"};
     struct option options[HELP + 2] = {{0}};
     for (int i = 0; i <= HELP; i++)
@@ -260,9 +259,6 @@ int main(int argc, char **argv)
                 break;
             case PIN:
                 p.unpin = number_read(optarg, "pin") == 0;
-                break;
-            case IDLES:
-                idle_tell(optarg);
                 break;
             case LIST:
                 list_print();

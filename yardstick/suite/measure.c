@@ -6,7 +6,6 @@
 #include "suite.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,21 +23,6 @@ void clock_start(void)
     getrusage(RUSAGE_SELF, &usage_start);
     cpu_start = clock_of(CLOCK_PROCESS_CPUTIME_ID);
     wall_start = clock_now();
-}
-
-static const char *idle_file;
-
-void idle_tell(const char *file) { idle_file = file; }
-
-void idle_begins(void)
-{
-    if (idle_file == NULL)
-        return;
-    int made = open(idle_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (made < 0)
-        give_up(EXIT_SYSTEM, "cannot make %s: %s", idle_file, strerror(errno));
-    close(made);
-    idle_file = NULL;
 }
 
 void clock_stop(struct outcome *out)

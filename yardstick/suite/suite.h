@@ -137,11 +137,6 @@ static inline uint64_t clock_of(clockid_t clock)
 
 static inline uint64_t clock_now(void) { return clock_of(CLOCK_MONOTONIC); }
 
-/* A row that waits calls idle_begins before it does; the first call makes the file that idle_tell
- * named (--idles), if one was: from then on other rows may run without disturbing this one. */
-void idle_tell(const char *file);
-void idle_begins(void);
-
 /* A figure of the row's own; `name` and `unit` must outlive the run. */
 void outcome_add(struct outcome *out, const char *name, const char *unit, double value);
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 import pytest
 
@@ -36,26 +34,6 @@ def test_the_pages_are_what_the_data_gives(content: Content) -> None:
     assert readme.README.read_text() == made, "out of date: run yardstick/tools/baseline.py"
     # Where fonts differ, so do the places of letters.
     assert f'aria-label="{plot.title}"' in baseline.PICTURE.read_text()
-
-
-@pytest.fixture(scope="session")
-def folder(command: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report with all plots, made as docs/benchmarks.md says it."""
-    out = tmp_path_factory.mktemp("report")
-    words = ["bench", "report", str(baseline.DATA), "--out", str(out)]
-    done = subprocess.run([command, *words], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return out
-
-
-@pytest.mark.nightly  # test_report.py draws a page of few rows
-def test_the_page_has_all_rows_and_plots(folder: Path) -> None:
-    page = (folder / "report.html").read_text()
-    for row in compact.read(baseline.DATA).rows:
-        assert f">{row.name}<" in page, row.name
-    pictures = {file.stem for file in (folder / "plots").glob("*.svg")}
-    assert {"frontier", "ratio-micro-time", "threads", "sizes"} <= pictures
-    assert page.count("<svg") == len(pictures)
 
 
 # ---- each loss has a reason ----

@@ -88,7 +88,7 @@ def _rounds(content: Content) -> str:
 
 def _runs(content: Content) -> str:
     runs = content.results.runs
-    # Runs that wait overlap, so their sum is more. Sessions of counts alone don't note it.
+    # With what came between the runs; sessions of counts alone don't note it.
     spent = content.results.settings.get("seconds_used") or sum(run.seconds for run in runs)
     return f"{number(len(runs))}, which took {spent / 60:.0f} minutes" if runs else ""
 

@@ -134,11 +134,6 @@ def _pressure(name: str) -> float:
     return 0.0
 
 
-def available_kib() -> int:
-    """Of memory, without swapping."""
-    return int(_field(Path("/proc/meminfo"), "MemAvailable").split()[0])
-
-
 class Pressure:
     """How much others wanted the processors while rows of one thread ran."""
 

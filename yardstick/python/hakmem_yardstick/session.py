@@ -13,7 +13,7 @@ from hakmem_yardstick.progress import Display
 from hakmem_yardstick.runner import Outcome, Runner, Unavailable
 from hakmem_yardstick.schedule import GIVEN_UP, Plan, Schedule
 from hakmem_yardstick.store import Store
-from hakmem_yardstick.suite import Suite, with_figures
+from hakmem_yardstick.suite import with_figures
 
 # Rows of several processes wait for each other, whatever else the machine does.
 _OWN_PRESSURE = "programs"
@@ -65,22 +65,15 @@ class Session:
                 continue
             timeout = self._schedule.timeout(row)
             done = sum((run.row, run.round) == (row.name, number) for run in self.results.runs)
-            # Those that wait run together, all others one after the other.
-            runner = self._runners[row.group]
-            waits = isinstance(runner, Suite) and runner.waits(row)
-            turns = [order] if waits else [[allocator] for allocator in order]
-            position = done
-            for turn in turns:
+            for position, allocator in enumerate(order, done):
                 self._display.runs(
-                    f"round {number + 1}  {row.group}  {row.name}  "
-                    f"{' '.join(allocator.name for allocator in turn)}",
+                    f"round {number + 1}  {row.group}  {row.name}  {allocator.name}",
                     len(self.results.runs),
                     self._schedule.seconds_left(number, rows[at:]),
                     self._schedule.used,
                     always=at == position == 0,
                 )
-                self._turn(row, turn, number, position, timeout)
-                position += len(turn)
+                self._turn(row, allocator, number, position, timeout)
 
     def _is_prepared(self, row: Row) -> bool:
         if row.name in self._prepared:
@@ -99,43 +92,17 @@ class Session:
         return True
 
     def _turn(
-        self, row: Row, turn: list[Allocator], number: int, position: int, timeout: float
+        self, row: Row, allocator: Allocator, number: int, position: int, timeout: float
     ) -> None:
         began, waited = time.monotonic(), waited_seconds()
-        given_up = {
-            allocator.name: Outcome(GIVEN_UP, f"not run, since it hung on {', '.join(hung)}")
-            for allocator in turn
-            if (hung := self._schedule.hung_always(allocator))
-        }
-        left = [allocator for allocator in turn if allocator.name not in given_up]
-        outcomes = given_up | dict(
-            zip((allocator.name for allocator in left), self._run(row, left, timeout), strict=True)
-        )
+        if hung := self._schedule.hung_always(allocator):
+            outcome = Outcome(GIVEN_UP, f"not run, since it hung on {', '.join(hung)}")
+        else:
+            runner = self._runners[row.group]
+            outcome = runner.run(row, allocator, scale=self._plan.scale, timeout=timeout)
         ended = time.monotonic()
-        if len(turn) == row.threads == 1 and row.group != _OWN_PRESSURE:
+        if row.threads == 1 and row.group != _OWN_PRESSURE:
             self._pressure.add(waited, waited_seconds(), ended - began)
-        for at, allocator in enumerate(turn, position):
-            self._ended(row, allocator, number, at, ended, outcomes[allocator.name])
-
-    def _run(self, row: Row, allocators: list[Allocator], timeout: float) -> list[Outcome]:
-        runner = self._runners[row.group]
-        scale = self._plan.scale
-        if len(allocators) > 1:
-            assert isinstance(runner, Suite)
-            return runner.run_overlapped(row, allocators, scale=scale, timeout=timeout)
-        return [
-            runner.run(row, allocator, scale=scale, timeout=timeout) for allocator in allocators
-        ]
-
-    def _ended(
-        self,
-        row: Row,
-        allocator: Allocator,
-        number: int,
-        position: int,
-        ended: float,
-        outcome: Outcome,
-    ) -> None:
         began = round(ended - self._start - outcome.seconds, 3)
         own = vars(outcome) | {"seconds": round(outcome.seconds, 4)}
         run = Run(row.name, allocator.name, number, position, began, **own)

@@ -12,19 +12,16 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hakmem import __version__
 from hakmem_yardstick.allocators import environment
 from hakmem_yardstick.estimate import SUITE_SECONDS, Preparation
-from hakmem_yardstick.machine import available_kib
 from hakmem_yardstick.measure import Measured, measure
 from hakmem_yardstick.model import Allocator, Measure, Row, Run
-from hakmem_yardstick.overlap import overlapped
 from hakmem_yardstick.peers.cache import user_folder, wiped_environment
 from hakmem_yardstick.peers.proof import is_in_force
 from hakmem_yardstick.runner import Outcome
@@ -41,10 +38,6 @@ _SECONDS_BETWEEN_SAMPLES = 0.01
 # Whose rows count seconds and MiB, or quantiles of all calls: a part of one would be another row.
 _UNSCALED_GROUPS = ("memory", "tail")
 _CHECK_SCALE = 0.02
-
-# Of memory that is there, for each of those that wait at the same time: the largest of their rows
-# holds 128 MiB, in an allocator that wastes as much again twice.
-_KIB_OF_WAITING = 512 * 1024
 
 # A run of one thread that waited for its core more than this share of the time is run again,
 # twice at most; and of all runs not more than a share, lest a busy machine make a plan endless.
@@ -187,30 +180,9 @@ class Suite:
         """The first one of a row on an allocator comes behind a short run that checks content."""
         if (failed := self._fails_check(row, allocator, timeout)) is not None:
             return failed
-        return self._undisturbed(row, allocator, self._options(row, scale), timeout)
-
-    def waits(self, row: Row) -> bool:
-        return bool(row.parameters.get("wait"))
-
-    def run_overlapped(
-        self, row: Row, allocators: Sequence[Allocator], *, scale: float, timeout: float
-    ) -> list[Outcome]:
-        """A row that waits: the next allocator's run begins when the one before it waits."""
-        outcomes = {
-            allocator.name: failed
-            for allocator in allocators
-            if (failed := self._fails_check(row, allocator, timeout)) is not None
-        }
-        pieces = {
-            allocator.name: partial(
-                self._once_idling, row, allocator, self._options(row, scale), timeout
-            )
-            for allocator in allocators
-            if allocator.name not in outcomes
-        }
-        most = max(1, available_kib() // 2 // _KIB_OF_WAITING)
-        outcomes.update(zip(pieces, overlapped(list(pieces.values()), most), strict=True))
-        return [outcomes[allocator.name] for allocator in allocators]
+        scaled = scale != 1.0 and row.group not in _UNSCALED_GROUPS
+        options = ["--scale", str(scale)] if scaled else []
+        return self._undisturbed(row, allocator, options, timeout)
 
     def _fails_check(self, row: Row, allocator: Allocator, timeout: float) -> Outcome | None:
         key = (row.name, allocator.name)
@@ -222,11 +194,6 @@ class Suite:
                     return replace(checked, detail=f"content check: {checked.detail}")
             self._checked.add(key)
         return None
-
-    @staticmethod
-    def _options(row: Row, scale: float) -> list[str]:
-        scaled = scale != 1.0 and row.group not in _UNSCALED_GROUPS
-        return ["--scale", str(scale)] if scaled else []
 
     def _undisturbed(
         self, row: Row, allocator: Allocator, options: list[str], timeout: float
@@ -249,12 +216,6 @@ class Suite:
                     best, raw={**best.raw, "attempts": attempts, "waited": round(waited, 4)}
                 )
             self._again += 1
-
-    def _once_idling(
-        self, row: Row, allocator: Allocator, options: list[str], timeout: float, idles: Path
-    ) -> Outcome:
-        outcome = self._once(row, allocator, [*options, "--idles", str(idles)], timeout, False)
-        return replace(outcome, raw={**outcome.raw, "overlapped": True})
 
     def _once(
         self,

@@ -36,8 +36,6 @@ void usage_report(const struct usage *u, struct outcome *out)
 
 void sleep_ms(uint64_t ms)
 {
-    if (ms > 0)
-        idle_begins();
     struct timespec left = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
     while (nanosleep(&left, &left) != 0 && errno == EINTR)
         continue;

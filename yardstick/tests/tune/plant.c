@@ -1,8 +1,7 @@
 /* Programs for which it is known what would serve them better.
  *
  *   tune_plant idle MIB SEED   uses so much three times, and sleeps in between
- *   tune_plant again MIB SEED  the same without sleep
- *   tune_plant spin MS SEED    no heap at all: no setting changes anything */
+ *   tune_plant again MIB SEED  the same without sleep */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,15 +57,6 @@ static void again(size_t bytes, long pause_ms)
     }
 }
 
-static void spin(long ms)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    int64_t until = now.tv_sec * 1000 + now.tv_nsec / 1000000 + ms;
-    while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < until)
-        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-}
-
 int main(int count, char **words)
 {
     if (count != 4)
@@ -77,8 +67,6 @@ int main(int count, char **words)
         again((size_t)much << 20, 400);
     else if (strcmp(words[1], "again") == 0)
         again((size_t)much << 20, 0);
-    else if (strcmp(words[1], "spin") == 0)
-        spin(much);
     else
         return 2;
     printf("done\n");

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import sys
 
-import pytest
-
 from yardstick.tests.tune.tuned import Tuned
 
 # Keeps nothing that was freed, so it is fetched from the kernel each time; in small pages, since
@@ -27,15 +25,6 @@ def test_a_planted_gain(tuned: Tuned) -> None:
     tuned.call("run", "--settings", str(tuned.settings), *program)
     done = tuned.call("tune", "--minutes", "0.01", "--check", str(tuned.settings))
     assert "still gain" in done.stdout
-
-
-@pytest.mark.nightly  # test_a_service has nothing to gain either
-def test_nothing_to_gain(tuned: Tuned) -> None:
-    """A program without a heap: whatever seems to differ is noise."""
-    spin = ["--", str(tuned.plant), "spin", "5", "1"]
-    done = tuned.tune("--with", "none", "-o", str(tuned.settings), *spin)
-    assert "keep the defaults" in done.stdout
-    assert not tuned.settings.exists()
 
 
 SERVICE = """\
@@ -76,6 +65,7 @@ def test_a_service(tuned: Tuned) -> None:
     """Its figure is the same in each run."""
     done = tuned.tune("--measures", "figure", *_service(tuned, r"requests: ([\d.,]+)"))
     assert "keep the defaults" in done.stdout
+    assert not tuned.settings.exists()
 
 
 def test_a_figure_that_is_not_printed(tuned: Tuned) -> None:

@@ -17,7 +17,7 @@ def _written(tuned: Tuned, program: Path, **changed: object) -> Path:
     facts: dict[str, object] = {
         "options": {"profile_samples": "70"},
         "base": "hakmem",
-        "command": (str(program), "spin", "1", "1"),
+        "command": (str(program), "again", "1", "1"),
         "identity": settings_file.identity((str(program),)),
         "cpus": settings_file.cpus(),
         "told": ("measured: never",),
@@ -37,7 +37,7 @@ def test_read_again(tuned: Tuned) -> None:
     file = _written(tuned, tuned.plant)
     found = settings_file.read(file)
     assert found.options == {"profile_samples": "70"}
-    assert found.command[1:] == ("spin", "1", "1")
+    assert found.command[1:] == ("again", "1", "1")
     assert found.how == {"load": None, "measures": "pss"}
     assert found.identity.startswith("build-id ")
 
