@@ -1,9 +1,11 @@
-"""What docs/design.md says of the source is so: its names, and its counts of the fast paths. The
-table of locks is made from the source."""
+"""What docs/design.md says of the source is so: its names, and its counts of the fast paths; and the
+names in docs/traps.md. The table of locks is made from the source."""
 
 import re
 import sys
 from pathlib import Path
+
+import pytest
 
 from tests.docs.options_named import ROOT, tracked
 from tests.ran import ran
@@ -21,12 +23,17 @@ def sources() -> list[Path]:
     return [file for file in tracked() if file.suffix not in (".md", ".gz", ".svg")]
 
 
-def test_names_in_code_are_names_in_the_source(library: Path) -> None:
-    """As its first lines promise; tests are named as ctest names them."""
-    files = {str(file.relative_to(ROOT)) for file in sources()}
-    words = set(re.findall(r"\w+", "\n".join(f.read_text(errors="replace") for f in sources())))
+@pytest.fixture(scope="module")
+def words(library: Path) -> set[str]:
+    """All of the source; tests are named as ctest names them."""
+    found = set(re.findall(r"\w+", "\n".join(f.read_text(errors="replace") for f in sources())))
     listed = ran("ctest", "--test-dir", library.parent, "-N", check=True)
-    words |= set(re.findall(r"#\d+: (\S+)", listed.stdout)) | OF_OTHERS
+    return found | set(re.findall(r"#\d+: (\S+)", listed.stdout)) | OF_OTHERS
+
+
+def test_names_in_code_are_names_in_the_source(words: set[str]) -> None:
+    """As its first lines promise."""
+    files = {str(file.relative_to(ROOT)) for file in sources()}
     spans = CODE.findall(re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL))
     named_files = {name for span in spans for name in FILE.findall(span)}
     names = {name for span in spans for name in NAME.findall(FILE.sub("", span))}
@@ -34,6 +41,20 @@ def test_names_in_code_are_names_in_the_source(library: Path) -> None:
     ends = {"/".join(file.split("/")[at:]) for file in files for at in range(file.count("/") + 1)}
     assert sorted(named_files - ends) == []
     assert sorted(names - words) == []
+
+
+def test_every_trap_names_tests_that_there_are(words: set[str], library: Path) -> None:
+    """In the last column: a test, perhaps with the functions of it that matter."""
+    if library.parent.name != "release":
+        pytest.skip("some are of our release preset alone")
+    rows = re.findall(r"^\| .*\| (.*) \|$", (ROOT / "docs/traps.md").read_text(), re.MULTILINE)
+    cells = [cell for cell in rows if cell != "tests"]
+    assert len(cells) > 100
+    assert [cell for cell in cells if not re.match(r"`\w+`|no test: ", cell)] == []
+    named = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+    named |= {name for cell in cells for part in re.findall(r"`: ([\w, ]+)", cell)
+              for name in part.split(", ")}  # fmt: skip
+    assert sorted(named - words) == []
 
 
 def test_counts_of_the_fast_paths() -> None:

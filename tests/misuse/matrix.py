@@ -214,7 +214,7 @@ def missed(matrix: Matrix, ours: list[str]) -> Iterator[str]:
 # ---- today's endings, as a test ----
 
 
-LASTING = ENDED | {"ok", "apart", "null"}
+LASTING = ENDED | {"apart", "null"}
 """Endings that depend on no layout of memory, and on no time."""
 TRIES = 3
 

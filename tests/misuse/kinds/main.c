@@ -31,8 +31,6 @@ static const char *const outcomes[] = {
     "later: malloc returned it after other addresses",
     "in-order: new blocks have addresses in their order",
     "scattered: they do not",
-    "ok: a correct program came to its end",
-    "wrong: a correct program had a wrong answer",
     "absent: the allocator lacks the function, or the situation can't be made",
 };
 
