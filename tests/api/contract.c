@@ -142,39 +142,4 @@ TEST(calloc_after_every_use)
     }
 }
 
-/* The manual's own example: a chain, each node and its name freed. */
-struct chain {
-    struct chain *next;
-    char *name;
-};
-
-static void *build_and_free_a_chain(void *unused)
-{
-    struct chain *chain = NULL;
-    for (int i = 0; i < 20000; i++) {
-        struct chain *node = NEED("malloc", do_malloc(sizeof *node));
-        node->name = NEED("malloc", do_malloc((size_t)i % 50 + 1));
-        memset(node->name, 'a', (size_t)i % 50);
-        node->name[i % 50] = '\0';
-        node->next = chain;
-        chain = node;
-    }
-    for (int i = 20000; chain != NULL;) {
-        struct chain *next = chain->next;
-        if (strlen(chain->name) != (size_t)--i % 50)
-            CHECK(false, "name %d: expected %d bytes, found %zu", i, i % 50, strlen(chain->name));
-        do_free(chain->name);
-        do_free(chain);
-        chain = next;
-    }
-    return unused;
-}
-
-/* "Allows multiple threads to allocate memory simultaneously." */
-TEST(chains_in_threads)
-{
-    in_threads(4, build_and_free_a_chain);
-    CHECK(true, " ");
-}
-
 int main(void) { return tests_main("contract"); }

@@ -9,7 +9,6 @@
 extern void *valloc(size_t), *pvalloc(size_t);
 static void *(*volatile do_valloc)(size_t) = valloc;
 static void *(*volatile do_pvalloc)(size_t) = pvalloc;
-static void *(*volatile do_reallocarray)(void *, size_t, size_t) = reallocarray;
 
 static void good_block(const char *what, void *p, size_t align, size_t n)
 {
@@ -34,11 +33,6 @@ TEST(page_aligned_functions)
         good_block("valloc", do_valloc(n), page, n);
         good_block("pvalloc", do_pvalloc(n), page, (n + page - 1) / page * page);
     }
-}
-
-TEST(reallocarray_is_realloc)
-{
-    good_block("reallocarray", do_reallocarray(NULL, 10, 30), 16, 300);
 }
 
 /* What glibc 2.36 exports beside the names of the standards. */

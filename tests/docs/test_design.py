@@ -1,5 +1,5 @@
-"""What docs/design.md says of the source is so: its names, and its counts of the fast paths; and the
-names in docs/traps.md. The table of locks is made from the source."""
+"""What docs/design.md says of the source is so: its names, and its counts of the fast paths. And the
+names in docs/traps.md and docs/contract.md. The table of locks is made from the source."""
 
 import re
 import sys
@@ -57,6 +57,12 @@ def test_every_trap_names_tests_that_there_are(words: set[str], library: Path) -
     assert sorted(named - words) == []
 
 
+def test_every_promise_names_tests_that_there_are(words: set[str]) -> None:
+    named = re.findall(r"`\w+: (\w+)`", (ROOT / "docs/contract.md").read_text())
+    assert len(named) > 50
+    assert sorted(set(named) - words) == []
+
+
 def test_counts_of_the_fast_paths() -> None:
     golden = (ROOT / "tests/golden/fast_path.md").read_text()
     for name in "malloc", "free":
@@ -75,3 +81,8 @@ def test_the_table_of_locks_is_made_from_the_source() -> None:
     command = [sys.executable, str(ROOT / "tools/design.py"), "--check"]
     done = ran(*command)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_lists_of_the_walk_name_what_the_source_has() -> None:
+    done = ran(sys.executable, str(ROOT / "tools/walk.py"), "--check")
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")

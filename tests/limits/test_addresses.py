@@ -26,9 +26,10 @@ def test_a_program_that_allocates_little(programs: Path, library: Path) -> None:
 def test_a_program_of_the_system(library: Path) -> None:
     """Every class that a program uses has 64 KiB of addresses: cat uses some twenty."""
 
-    def size(preload: Path | None = None) -> int:
-        found = re.search(r"VmSize:\s*(\d+) kB", said("cat", "/proc/self/status", library=preload))
+    def size(of: str, preload: Path | None = None) -> int:
+        found = re.search(rf"{of}:\s*(\d+) kB", said("cat", "/proc/self/status", library=preload))
         assert found
         return int(found[1])
 
-    assert size() < size(library) <= size() + MORE + 256
+    assert size("VmPeak") < size("VmPeak", library) <= size("VmPeak") + MORE + 256
+    assert size("VmPTE", library) <= size("VmPTE") + 32

@@ -453,15 +453,3 @@ def test_a_damaged_stack_is_said_to_be(programs: Programs, form: str) -> None:
 
 def test_the_thread_is_named(programs: Programs) -> None:
     expect_line(programs.run("preload", "in_a_thread"), 2, r"thread: \d+ \(wrong-doer\)")
-
-
-def test_the_library_brings_its_unwinder_and_shows_nothing_of_it(programs: Programs) -> None:
-    def told(*command: str) -> str:
-        return ran(*command, str(programs.library), check=True).stdout
-
-    needed = re.findall(r"NEEDED.*\[(.*)\]", told("readelf", "-d"))
-    # The loader, which each process has, says whether it loads a plug-in now.
-    assert [name for name in needed if not name.startswith("ld-linux-")] == ["libc.so.6"]
-    symbols = told("nm", "-D", "--defined-only")
-    assert "malloc" in symbols
-    assert not re.search("_Unwind|__register_frame|__gcc_personality", symbols), symbols

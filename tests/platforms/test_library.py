@@ -110,6 +110,7 @@ def test_one_constructor_that_need_not_run_first(elf: Any) -> None:
     kinds = {symbol["st_info"]["type"] for symbol in _exported(elf).values()}
     assert kinds == {"STT_FUNC"}, "STT_LOOS would be an IFUNC"
     assert _tags(elf).get("DT_INIT_ARRAYSZ", 0) <= 16, "one entry is the C compiler's own"
+    assert _tags(elf).get("DT_FINI_ARRAYSZ", 0) <= 8, "a destructor: it would come before frees"
     constructors = {
         symbol.name
         for symbol in elf.get_section_by_name(".symtab").iter_symbols()
@@ -144,7 +145,7 @@ def test_thread_local_memory_is_little_and_at_a_fixed_place(elf: Any) -> None:
     assert _tags(elf).get("DT_FLAGS", 0) & DF_STATIC_TLS
     machine = "x86_64" if elf["e_machine"] == "EM_X86_64" else "aarch64"
     kinds = {kind for kind, _ in _relocations(elf)}
-    dynamic = {16, 17, 36} if machine == "x86_64" else {1028, 1029, 1031}
+    dynamic = {16, 17, 36, 37} if machine == "x86_64" else {1028, 1029, 1031}
     assert kinds & THREAD_RELOCATIONS[machine] and not kinds & dynamic
 
 
@@ -164,6 +165,17 @@ def test_calls_itself_directly(elf: Any) -> None:
 def test_is_never_unloaded_and_never_bound_late(elf: Any) -> None:
     flags = _tags(elf).get("DT_FLAGS_1", 0)
     assert flags & DF_1_NODELETE and flags & DF_1_NOW
+
+
+def test_only_the_process_s_start_has_anything_called_at_its_end(archive: Path) -> None:
+    """Once, behind the first cache, where libc may allocate (life.c), and only for learn_log."""
+    listed = ran("nm", "-A", "-u", archive, check=True).stdout.splitlines()
+    of_libc = ("__cxa_atexit", "atexit")
+    users = {line.split(":")[1] for line in listed if line.split()[-1] in of_libc}
+    assert users == {"os_linux.c.o"}
+    source = Path(__file__).parents[2] / "src"
+    callers = {p.name for p in source.rglob("*.c") if "os_at_end(" in p.read_text()}
+    assert callers == {"os_linux.c", "life.c"}
 
 
 def test_archive_keeps_its_names_to_itself(archive: Path) -> None:

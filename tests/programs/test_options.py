@@ -1,17 +1,16 @@
-"""Options of hakmem for the runs with it: who gets them, and what is kept of them."""
+"""Options of hakmem for the runs with it: who gets them, and what is kept of them; rows of the page."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.programs import results, summary
+from tests.programs.catalog import catalog
 from tests.programs.harness import Case, Failure, Run
-from tests.programs.results import Measure, Result
+from tests.programs.results import Result
 from tests.programs.run import Different, compare, pair
-from tests.programs.test_page import write
 
 HARDENED = ["preset=hardened"]
 GUARDED = [*HARDENED, "guards_a_second=1000"]
@@ -86,46 +85,22 @@ def test_known_misuse_is_no_pass(tmp_path: Path) -> None:
         assert (got[-1], kept.message) == (seen, message)
 
 
-def result(program: str, options: list[str], cpu: float, **more: str) -> Result:
-    kept = Result(program, "tools", "work", "", "digest", {}, results.SAME, options=options)
-    kept.system, kept.preloaded = [Measure(1.0, 1.0, 1024)], [Measure(1.0, cpu, 2048)]
-    for name, value in more.items():
-        setattr(kept, name, value)
-    return kept
-
-
 def test_a_pass_counts_for_its_options_only(tmp_path: Path) -> None:
-    write(tmp_path, result("one", HARDENED, 1.0))
+    Result("one", "tools", "work", "", "digest", {}, results.SAME, options=HARDENED).write(tmp_path)
     assert results.done_with(tmp_path, "one", "digest", HARDENED)
     assert not results.done_with(tmp_path, "one", "digest", GUARDED)
     assert not results.done_with(tmp_path, "one", "digest", [])
 
 
-def test_the_page_names_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "page.md"
-    both, alone = tmp_path / "both", tmp_path / "alone"
-    write(both, *(result(f"p{cpu}", GUARDED, cpu) for cpu in (1.0, 1.5, 4.0)))
-    failed = result("bad", HARDENED, 9.0, verdict=results.FAILED, message="they differ")
-    write(alone, result("good", HARDENED, 1.25), failed)
-    monkeypatch.setattr(sys, "argv", ["summary.py", str(both), str(page), "--beside", str(alone)])
-    monkeypatch.setattr(summary, "catalog", lambda: {"p1.0": CASE, "good": CASE, "late": CASE})
-    assert summary.main() == 0
-    text = page.read_text()
-    assert text.startswith("# Real programs with `preset=hardened` and `guards_a_second=1000`\n")
-    assert "3 of 3 programs" in text
-    assert "| processor time | 1.50 | 1.82 | 4.00 (p4.0) |" in text
-    assert "1 of 2 programs" in text
-    assert "**bad** failed: they differ" in text
-    assert "| processor time | 1.25 | 1.25 | 1.25 (good) |" in text
-    assert "Not run with these options: good, late." in text
-    assert "| p1.5 |" in text
-    assert "| good |" not in text
+def test_a_row_names_the_version_of_its_program() -> None:
+    def version(program: str, **versions: str) -> str:
+        return summary.version(Result(program, "tools", "work", "", "digest", versions))
+
+    first = {"nginx-light": "1.22.1-9+deb12u2", "apache2-utils": "2.4.68-1"}
+    assert version("nginx", **first) == "1.22.1"
+    assert version("pandas", numpy="2.4.6", pandas="3.1.1") == "3.1.1"
+    assert version("none") == "not of Debian"
 
 
-def test_results_with_several_options_make_no_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path, result("one", HARDENED, 1.0), result("two", GUARDED, 1.0))
-    monkeypatch.setattr(sys, "argv", ["summary.py", str(tmp_path), str(tmp_path / "page.md")])
-    assert summary.main() == 2
-    assert not (tmp_path / "page.md").exists()
+def test_groups_of_all_cases_have_their_place() -> None:
+    assert {case.group for case in catalog().values()} <= set(summary.GROUPS)

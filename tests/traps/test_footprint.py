@@ -1,23 +1,18 @@
-"""What a process looks like from outside: its address space, and the core that it leaves behind,
-beside those with the system's malloc and with its peers (trap 55)."""
+"""The core that a process leaves behind, beside that with the system's malloc (trap 55)."""
 
 import resource
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.beside import OTHERS, SYSTEM, installed
 from tests.ran import clean_environment
 
 KIB = 1024
 MIB = 1024 * KIB
 
-# What ours may take beyond the system's malloc: most of it is the map of the window, a table that
-# is touched where it is used.
-MORE_ADDRESS_SPACE = 9 * MIB
+# What ours may take beyond the system's malloc.
 MORE_IN_A_CORE = 16 * MIB
 # Freed blocks that are kept for reuse are in a core, too.
 MORE_CORE = 4 * MIB
@@ -29,57 +24,6 @@ def environment(library: Path | None) -> dict[str, str]:
         variables["LD_PRELOAD"] = str(library)
     return variables
 
-
-def peers() -> dict[str, Path | None]:
-    found, missing = installed(OTHERS)
-    for name in missing:
-        print(f"{name} is not installed")
-    return {allocator.name: allocator.library for allocator in found}
-
-
-@dataclass(frozen=True)
-class AddressSpace:
-    """Bytes, of a process that has started and waits."""
-
-    total: int
-    peak: int
-    resident: int
-    page_tables: int
-
-
-def address_space(library: Path | None) -> AddressSpace:
-    cat = subprocess.Popen(
-        ["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(library)
-    )
-    with cat:
-        assert cat.stdin is not None and cat.stdout is not None
-        cat.stdin.write(b"\n")
-        cat.stdin.flush()
-        assert cat.stdout.read(1) == b"\n"  # it has started
-        if library is not None:
-            assert str(library) in Path(f"/proc/{cat.pid}/maps").read_text()
-        lines = Path(f"/proc/{cat.pid}/status").read_text().splitlines()
-        cat.stdin.close()
-    fields = dict(line.split(":", 1) for line in lines)
-    return AddressSpace(
-        *(int(fields[f"Vm{name}"].split()[0]) * KIB for name in ("Size", "Peak", "RSS", "PTE"))
-    )
-
-
-def test_address_space_of_a_small_program(library: Path) -> None:
-    spaces = {name: address_space(path) for name, path in peers().items()}
-    ours = address_space(library)
-    for name, space in {**spaces, "hakmem": ours}.items():
-        print(
-            f"{name:10} {space.total / MIB:6.1f} MiB of addresses, peak {space.peak / MIB:.1f}, "
-            f"{space.resident // KIB} KiB resident, {space.page_tables // KIB} KiB of page tables"
-        )
-    system = spaces[SYSTEM]
-    assert ours.peak <= system.peak + MORE_ADDRESS_SPACE
-    assert ours.page_tables <= system.page_tables + 32 * KIB
-
-
-# ---- core dumps ----
 
 TEXT = "a text that the process puts together"
 PROGRAM = f"""
