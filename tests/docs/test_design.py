@@ -1,5 +1,5 @@
-"""What docs/design.md says of the source is so: its names, and its counts of the fast paths. And the
-names in docs/traps.md and docs/contract.md. The table of locks is made from the source."""
+"""What docs/design.md says of the source is so: its names, and its counts of the fast paths. And
+the names in docs/traps.md and docs/contract.md. The table of locks is made from the source."""
 
 import re
 import sys

@@ -49,15 +49,12 @@ def main() -> int:
     fresh = BUILD / "fresh" / f"{name}-{os.getpid()}"  # the same program may run twice at a time
     for folder in (corpus, failed, grown):
         folder.mkdir(parents=True, exist_ok=True)
-    words = BUILD / "tests" / "fuzz" / "words.dict"
 
     common = [f"-artifact_prefix={failed}/", f"-timeout={SECONDS_OF_INPUT}", "-rss_limit_mb=4096"]
     common.append("-detect_leaks=0")  # runs an input twice, and knows nothing of hakmem's blocks
     if options.program.suffix != ".py":
         common.append("-error_exitcode=1")  # its own is 77, which would be taken for a skipped test
     search = [*common, f"-max_len={INPUT_MOST}"]
-    if words.exists():
-        search.append(f"-dict={words}")
     if options.replay:
         # Each on its own: a corpus as such is only read up to what is new in it.
         inputs = sorted(str(file) for file in corpus.iterdir())

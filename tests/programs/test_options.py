@@ -1,4 +1,4 @@
-"""Options of hakmem for the runs with it: who gets them, and what is kept of them; rows of the page."""
+"""Options of hakmem for the runs with it: who gets them, what is kept of them; rows of pages."""
 
 from __future__ import annotations
 
