@@ -121,48 +121,6 @@ def test_a_wrong_list_is_not_written(parts: list[Part], tmp_path: Path) -> None:
     assert not (tmp_path / "never.spdx.json").exists()
 
 
-CHANGELOG = """# Changes
-
-## Unreleased
-
-- later
-
-## [1.2.30] - 2026-02-02
-
-- other
-
-## [1.2.3] - 2026-01-01
-
-### Added
-
-- this
-
-## 1.2.2
-
-- before
-"""
-
-
-def test_changes_of_a_version() -> None:
-    assert contents.changes(CHANGELOG, "1.2.3") == ("[1.2.3] - 2026-01-01", "### Added\n\n- this\n")
-    assert contents.changes(CHANGELOG, "1.2.2") == ("1.2.2", "- before\n")
-    assert contents.changes(CHANGELOG, "9.9.9") == ("Unreleased", "- later\n")
-    with pytest.raises(Failed, match=r"9\.9\.9"):
-        contents.changes("# Changes\n\n## 1.0.0\n\n- first\n", "9.9.9")
-
-
-def test_notes(parts: list[Part]) -> None:
-    text = contents.notes(RELEASE, parts, "2.34", CHANGELOG)
-    for part in parts:
-        assert f"| `{part.file.name}` | {part.what} |" in text
-    assert f"commit {RELEASE.commit} of 14 November 2023." in text
-    assert "glibc 2.34 or later" in text
-    assert "not released" not in text
-    assert text.endswith("## Changes\n\n### Added\n\n- this\n")
-    early = Release("9.9.9", RELEASE.commit, RELEASE.seconds)
-    assert "not released yet" in contents.notes(early, parts, "2.34", CHANGELOG)
-
-
 def test_notes_of_this_project() -> None:
     title, text = contents.changes((SOURCE / "CHANGELOG.md").read_text(), "0.1.0")
     assert title and text.startswith("### ")

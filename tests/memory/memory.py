@@ -4,7 +4,6 @@
     memory.py --quick            hakmem alone, the cases with a bound: what CI runs. Where others
                                  work on the machine too, 2 s may be no time: it waits up to 120
     memory.py                    all cases, all allocators found here
-    memory.py --system-setting   the same under each of the kernel's settings of huge pages, as root
 
 Exit status: 0 when hakmem is within every bound, else 1.
 """
@@ -12,13 +11,11 @@ Exit status: 0 when hakmem is within every bound, else 1.
 import argparse
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.beside import OTHERS, OURS, Allocator, installed
-from tests.memory import huge_pages
 from tests.memory.cases import Case, Figures, cases
 from tests.memory.figures import figures, program
 
@@ -35,15 +32,12 @@ def main() -> int:
 
     over: list[str] = []
     chosen = [case for case in cases(options.quick) if options.case in case.name]
-    with ExitStack() as stack:
-        if options.system_setting:
-            stack.enter_context(huge_pages.restored())
-        for setting, arguments in settings(options):
-            print(f"\nhuge pages: {setting}")
-            for case in chosen:
-                print(f"  {case.name}")
-                for allocator in allocators:
-                    over += run(options.build, options.quick, case, allocator, setting, arguments)
+    for setting, arguments in settings(options):
+        print(f"\nhuge pages: {setting}")
+        for case in chosen:
+            print(f"  {case.name}")
+            for allocator in allocators:
+                over += run(options.build, options.quick, case, allocator, setting, arguments)
     for line in over:
         print(line)
     return 1 if over else 0
@@ -57,25 +51,14 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--case", default="", help="those whose name contains this")
     parser.add_argument("--vs", action="append", help="an allocator beside hakmem; else all")
-    parser.add_argument("--system-setting", action="store_true")
-    parser.add_argument(
-        "--huge-pages", choices=("both", "system", "never"), default="both", help="without root"
-    )
-    options = parser.parse_args()
-    if options.system_setting and not huge_pages.may_be_chosen():
-        parser.error(f"{huge_pages.SETTING} can't be written to")
-    return options
+    parser.add_argument("--huge-pages", choices=("both", "system", "never"), default="both")
+    return parser.parse_args()
 
 
 def settings(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """Each setting's name and what the program is told; a process can only refuse huge pages."""
-    if options.system_setting:
-        for setting in huge_pages.ALL:
-            huge_pages.choose(setting)
-            yield setting, []
-        return
     if options.huge_pages != "never":
-        yield f"{huge_pages.current()}, the system's", []
+        yield "the system's", []
     if options.huge_pages != "system":
         yield "never, by the process", ["--huge-pages", "0"]
 

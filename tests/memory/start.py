@@ -1,21 +1,16 @@
 #!/usr/bin/env python3
 """What starting a program costs under hakmem.
 
-    start.py                     under the machine's setting of huge pages: what CI runs
-    start.py --system-setting    under each of the kernel's settings, as root
-
 `/bin/true`, which allocates nothing, and `/bin/echo`, whose locale allocates, must stay within
 128 KiB and 300 microseconds of the processor of what they need without.
 """
 
 import argparse
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.memory import huge_pages
 from tests.memory.figures import SKIPPED, figures, plain_environment, program
 
 KIB = 1024
@@ -29,26 +24,17 @@ def main() -> int:
     )
     parser.add_argument("--build", type=Path, default=Path("build/release"))
     parser.add_argument("--rounds", type=int, default=1000, help="of each, in turn")
-    parser.add_argument("--system-setting", action="store_true")
     options = parser.parse_args()
-    if options.system_setting and not huge_pages.may_be_chosen():
-        parser.error(f"{huge_pages.SETTING} can't be written to")
     library = str((options.build / "libhakmem.so").resolve(strict=True))
 
     over: list[str] = []
-    with ExitStack() as stack:
-        if options.system_setting:
-            stack.enter_context(huge_pages.restored())
-        for setting in huge_pages.ALL if options.system_setting else (huge_pages.current(),):
-            if options.system_setting:
-                huge_pages.choose(setting)
-            for path in ("/bin/true", "/bin/echo"):
-                print(f"{path}, huge pages: {setting}")
-                found = measure(program(options.build, "start"), library, path, options.rounds)
-                if found is None:
-                    print("no process may trace another here")
-                    return SKIPPED
-                over += [f"{path}, huge pages {setting}: {line}" for line in found]
+    for path in ("/bin/true", "/bin/echo"):
+        print(path)
+        found = measure(program(options.build, "start"), library, path, options.rounds)
+        if found is None:
+            print("no process may trace another here")
+            return SKIPPED
+        over += [f"{path}: {line}" for line in found]
     for line in over:
         print(line)
     return 1 if over else 0

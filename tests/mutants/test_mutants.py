@@ -1,17 +1,15 @@
 """The tool itself, on a project of two functions."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.mutants import draw, page
+from tests.mutants import draw
 from tests.mutants.draw import Mutant
 from tests.mutants.quick import Stage
 from tests.mutants.run import FOLDER, Trial, trial
 from tests.mutants.tree import Tree
-from tests.ran import ran
 
 SOURCE = """\
 #include "part/small.h"
@@ -160,38 +158,3 @@ def test_what_the_package_makes(project: Path) -> None:
     assert (9, "/*sum += i;*/") in changes
     assert not {m.line for m in made} & {3, 4, 10, 11}, "comments and assertions"
     assert len({m.name for m in made}) == len(made)
-
-
-def test_page(tmp_path: Path) -> None:
-    survivors = tmp_path / "survivors.md"
-    survivors.write_text("| `src/a.c: x \\| y => x & y` | bits never overlap |\n")
-    results = [
-        {"seed": 1, "only": "", "date": "2026-01-01", "commit": "abc"},
-        {"name": "src/a.c: x | y => x & y", "file": "src/a.c", "line": 3, "outcome": "survived"},
-        {"name": "src/a.c: b => c", "file": "src/a.c", "line": 5, "outcome": "survived"},
-        {"name": "src/a.c: d => e", "file": "src/a.c", "line": 6, "outcome": "killed",
-         "by": "unit_base", "how": "hangs"},
-        {"name": "src/a.c: f => ;", "file": "src/a.c", "line": 7, "outcome": "does not compile"},
-    ]  # fmt: skip
-    page.write(results, tmp_path)
-    text = (tmp_path / "results.md").read_text()
-    assert "| src/a.c:3 | `x \\| y => x & y` | bits never overlap |" in text
-    assert f"| src/a.c:5 | `b => c` | {page.NOT_EXPLAINED} |" in text
-    assert "| killed | 1 (33%), 1 of them by a test that hangs |" in text
-    assert "A part of a run: 3 of 150 mutants." in text
-
-
-def test_wrong_paths_are_refused() -> None:
-    if not (FOLDER / "python" / "universalmutator").is_dir():
-        pytest.skip(f"{draw.PACKAGE}: make test-mutants installs it")
-    done = ran(
-        sys.executable,
-        "-m",
-        "tests.mutants.run",
-        "--only",
-        "src/nosuch",
-        "--list",
-        cwd=FOLDER.parents[1],
-    )
-    assert done.returncode == 2
-    assert "src/nosuch: no mutants there" in done.stderr

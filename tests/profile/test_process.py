@@ -19,7 +19,6 @@ from pathlib import Path
 import pytest
 
 from hakmem import look
-from tests.nobody import as_nobody, readable_by_nobody
 from tests.profile.planted import KEPT, RATE, SECONDS, by_function, named, near
 from tests.profile.test_read import SMALL
 from tests.ran import clean_environment, ran
@@ -198,22 +197,6 @@ def test_output_is_checked_first(made: Made) -> None:
         status, _, err = made("--seconds", 10**6, "-o", "x.svg", pid)
         assert status == 2 and "expected a name" in err
     assert made.asked() == []
-
-
-def test_processes_that_are_none(command: Command) -> None:
-    done = command("profile", "--seconds", 0, "--text", 4194304)
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
-    with sleeper() as pid:
-        done = command("profile", "--seconds", 0, "--text", pid)
-    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
-
-
-def test_without_permission(command: Command) -> None:
-    readable_by_nobody(command.path)
-    with sleeper() as pid:
-        done = command("profile", "--seconds", 0, "--text", pid, by=as_nobody())
-    assert done.returncode == 3 and "no permission" in done.stderr, done.stderr
-    assert len(done.stderr.splitlines()) == 1
 
 
 @contextmanager

@@ -352,20 +352,6 @@ def test_who_ends_the_command_ends_the_recording_of_a_process(
             command.kill()
 
 
-def test_another_users_process(recorded: Recorded) -> None:
-    readable_by_nobody(recorded.hakmem)
-    plant = _run_plant(recorded, "idle")
-    try:
-        done = ran(
-            *as_nobody(), str(recorded.hakmem), "record", str(plant.pid), env=clean_environment()
-        )
-        assert done.returncode == 3, done
-        assert f"process {plant.pid}: it is a process of another user" in done.stderr
-    finally:
-        plant.kill()
-        plant.wait()
-
-
 def test_a_process_that_is_idle_or_another_allocators(recorded: Recorded) -> None:
     plant = _run_plant(recorded, "idle")
     try:

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from hakmem.table import gone
-from tests.nobody import as_nobody, readable_by_nobody
 from tests.ran import clean_environment
 from tests.watch.watched import Command, Process, running
 
@@ -181,20 +180,6 @@ def test_what_is_refused(command: Command, plant: Process, setting: str, words: 
     done = command("set", plant.pid, setting)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
     assert done.stderr.startswith("hakmem set: ") and words in done.stderr
-
-
-def test_others(command: Command, plant: Process) -> None:
-    assert command("purge", 2**22 + 1).returncode == 2
-    assert command("purge", "all").returncode == 2
-    with subprocess.Popen(["/bin/sleep", "100"]) as sleeps:
-        try:
-            done = command("purge", sleeps.pid, 2**22 + 1)
-            assert done.returncode == 1 and done.stderr.count("\n") == 2, done
-        finally:
-            sleeps.kill()
-    readable_by_nobody(command.path)
-    done = command("purge", plant.pid, by=as_nobody())
-    assert (done.returncode, done.stdout) == (3, ""), done
 
 
 def test_many_orders_at_once(command: Command, library: Path) -> None:

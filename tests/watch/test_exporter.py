@@ -396,15 +396,6 @@ def test_stat_refuses_what_it_must(command: Command, plant: Process) -> None:
     assert done.stderr == "hakmem top: expected --prometheus or --every, not both\n"
 
 
-def test_another_users_process_is_not_read(command: Command, plant: Process) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("not root")
-    readable_by_nobody(command.path)
-    done = command("top", "--prometheus", plant.pid, by=as_nobody())
-    assert done.returncode == 3
-    assert "no permission" in done.stderr and f'pid="{plant.pid}"' not in done.stdout
-
-
 # ---- Prometheus and Grafana ----
 
 

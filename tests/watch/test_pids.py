@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.nobody import public_folder
+from tests.nobody import as_nobody, public_folder, readable_by_nobody
 from tests.ran import ran
 from tests.watch.watched import Command, running
 
 VERBS: dict[str, tuple[str, ...]] = {
     "doctor": ("doctor", "PID"),
     "exporter": ("exporter", "--listen", "127.0.0.1:0", "PID"),
-    "profile": ("profile", "PID"),
+    "profile": ("profile", "--text", "PID"),
     "purge": ("purge", "PID"),
     "record": ("record", "-o", "/nonexistent/a", "--seconds", "0", "PID"),
     "set": ("set", "PID", "check_frees=on"),
@@ -123,6 +123,29 @@ def test_a_zombie(command: Command, verb: str) -> None:
 def test_a_thread_of_the_kernel(command: Command, verb: str) -> None:
     pid = _kernel_thread()
     _fails(command, verb, pid, f"process {pid} is a kernel thread")
+
+
+# The doctor has an answer for such, and an exporter waits for others.
+LOOKS = [verb for verb in VERBS if verb not in ("doctor", "exporter")]
+
+
+@pytest.mark.parametrize("verb", LOOKS)
+def test_another_users_process(command: Command, programs: Path, library: Path, verb: str) -> None:
+    readable_by_nobody(command.path)
+    with running(programs / "watch_plant", library=library) as process:
+        words = [str(process.pid) if word == "PID" else word for word in VERBS[verb]]
+        done = command(*words, by=as_nobody())
+    assert done.returncode == 3, done
+    assert f"process {process.pid}: it is a process of another user" in done.stderr
+
+
+@pytest.mark.parametrize("verb", LOOKS)
+def test_one_without_hakmem(command: Command, verb: str, tmp_path: Path) -> None:
+    with running("sh", "-c", "echo ready; exec sleep 100") as process:
+        given = {"PID": str(process.pid), "/nonexistent/a": str(tmp_path / "a")}
+        done = command(*(given.get(word, word) for word in VERBS[verb]))
+    assert done.returncode == 1, done
+    assert "does not use hakmem" in done.stderr
 
 
 def test_one_of_several(command: Command, programs: Path, library: Path) -> None:

@@ -218,20 +218,6 @@ def test_no_core_file(command: Command) -> None:
     fails(command("sheet", "/etc/passwd"), 2, "/etc/passwd: expected a PID, or a core file")
 
 
-def test_one_without_hakmem(command: Command) -> None:
-    with subprocess.Popen(["/bin/sleep", "100"]) as sleeps:
-        try:
-            fails(command("sheet", sleeps.pid), 1, "does not use hakmem")
-        finally:
-            sleeps.kill()
-
-
-def test_another_users(command: Command, plant: Process) -> None:
-    readable_by_nobody(command.path)
-    done = command("sheet", plant.pid, by=as_nobody())
-    fails(done, 3, "no permission to read process")
-
-
 # A program of another user that protects itself.
 PROTECTED = """
 import ctypes, os, time

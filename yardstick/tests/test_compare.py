@@ -1,8 +1,7 @@
 """hakmem compare, on programs and allocators that are made worse by a known amount.
 
-What must be found is made so large that a busy machine can't hide it; where a difference of 3% is
-found amid a machine's own noise, and how often a comparison of an allocator with itself cries wolf,
-is alarms.py's to measure, and of simulated noise test_stats.py's.
+What must be found is made so large that a busy machine can't hide it; how often a comparison of an
+allocator with itself cries wolf amid simulated noise is test_stats.py's.
 """
 
 from __future__ import annotations

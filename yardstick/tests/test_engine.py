@@ -289,16 +289,6 @@ def test_one_that_always_hangs_is_given_up() -> None:
         schedule.add(Run(row.name, "b", 0, 1, schedule.used, 1.0, "hang" if number else "ok"))
 
 
-def test_who_goes_first_is_drawn_by_lot() -> None:
-    schedule = Schedule(PLANS["standard"], Results([ROW], THREE), 5)
-    orders = [[a.name for a in schedule.order(ROW, number)] for number in range(60)]
-    assert all(sorted(order) == sorted(a.name for a in THREE) for order in orders)
-    for name in (a.name for a in THREE):
-        assert 10 <= sum(order[0] == name for order in orders) <= 30
-    again = Schedule(PLANS["standard"], Results([ROW], THREE), 5)
-    assert orders[7] == [a.name for a in again.order(ROW, 7)]
-
-
 # ---- sessions ----
 
 

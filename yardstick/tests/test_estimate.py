@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hakmem_yardstick import allocators
-from hakmem_yardstick.estimate import Preparation, duration, sentences
+from hakmem_yardstick.estimate import Preparation, sentences
 from hakmem_yardstick.peers import crates, packages
 from hakmem_yardstick.peers.catalogue import CRATES, PACKAGES
 
@@ -42,12 +42,6 @@ def test_how_long_it_takes(
     preparations: list[Preparation], seconds: float | None, busy: str, expected: list[str]
 ) -> None:
     assert sentences(preparations, seconds, busy) == expected
-
-
-def test_durations() -> None:
-    assert [duration(s) for s in (0, 89, 90, 3570, 3900)] == [
-        "0 s", "89 s", "2 min", "1 h 00 min", "1 h 05 min"
-    ]  # fmt: skip
 
 
 def test_what_is_kept_need_not_be_made_again(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from scipy.stats import wilcoxon
 
 from hakmem_yardstick import stats
 from hakmem_yardstick.model import Allocator, Kind, Measure, Results, Row, Run, results_of
@@ -54,13 +53,6 @@ def test_false_alarms_are_as_many_as_promised(shape: str) -> None:
         assert least <= rate <= 0.06, f"{rounds} rounds: {rate:.2%}"
 
 
-def test_the_interval_holds_the_true_ratio_whatever_it_is() -> None:
-    rng = np.random.default_rng(2)
-    for true in (-0.5, 0.03):
-        _, low, high = stats.intervals(true + pairs(rng, outliers, MANY, 12))
-        assert 0.94 <= np.mean((low <= true) & (true <= high)) <= 0.96
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_stopping_when_narrow_does_not_raise_the_alarms(shape: str) -> None:
     logs = pairs(np.random.default_rng(11), SHAPES[shape], MANY, stats.LOOKS[-1])
@@ -77,12 +69,6 @@ def test_stopping_when_narrow_does_not_raise_the_alarms(shape: str) -> None:
         assert (0.03 if shape == "whole pages" else 0.038) <= rate <= 0.06, f"{precision}: {rate}"
 
 
-def test_a_slowdown_of_3_percent_is_found_amid_noise_of_2_percent() -> None:
-    rng = np.random.default_rng(3)
-    _, low, _ = stats.intervals(0.03 + pairs(rng, lognormal, 2000, 20))
-    assert np.mean(low > 0) > 0.97
-
-
 def test_what_could_have_been_shown_would_have_been() -> None:
     rng = np.random.default_rng(4)
     for shape in (lognormal, outliers):
@@ -90,23 +76,6 @@ def test_what_could_have_been_shown_would_have_been() -> None:
         showable = float(np.median([r.showable() for r in known if r is not None]))
         _, low, _ = stats.intervals(math.log1p(showable) + pairs(rng, shape, 2000, 20))
         assert 0.7 <= np.mean(low > 0) <= 0.92
-
-
-def test_the_interval_agrees_with_the_signed_rank_test() -> None:
-    """Of ten rounds, the test's attainable levels next to 5% are 4.88% and 6.45%."""
-    rng = np.random.default_rng(5)
-    seen = {True: 0, False: 0}
-    for logs in 0.01 + 0.02 * rng.standard_normal((300, 10)):
-        known = stats.ratio_of(logs)
-        assert known is not None
-        p = wilcoxon(logs, method="exact").pvalue
-        shown = known.shown_worse or known.shown_better
-        if p <= 0.0489:
-            assert shown
-        elif p >= 0.07:
-            assert not shown
-        seen[shown] += 1
-    assert min(seen.values()) > 30
 
 
 def test_the_centre_and_the_ends_by_hand() -> None:
@@ -247,20 +216,13 @@ def test_the_geometric_mean_by_hand() -> None:
     assert jemalloc.rows == ("a", "b") and jemalloc.without == ("c",)
 
 
-def test_the_mean_over_rows_keeps_its_rate() -> None:
-    rng = np.random.default_rng(6)
-    alarms = 0
-    for _ in range(400):
-        figures = {
-            f"row{n}": {
-                name: np.exp(shape(rng, 1, 7 + n)[0]).tolist() for name in ("hakmem", "glibc")
-            }
-            for n, shape in enumerate((lognormal, outliers, lognormal, outliers))
-        }
-        mean = stats.geometric_mean(results(figures), figures, "hakmem", "time", to="glibc")
-        assert mean is not None
-        alarms += mean.ratio.shown_worse or mean.ratio.shown_better
-    assert 8 <= alarms <= 32
+def test_a_row_that_repeats_exactly_counts_as_any_other() -> None:
+    made = results({"a": {"hakmem": [20.0] * 6, "glibc": [10.0] * 6}})
+    exact = results({"b": {"hakmem": [8.0], "glibc": [64.0]}}, exact=True)
+    made.rows += exact.rows
+    made.runs += exact.runs
+    mean = stats.geometric_mean(made, "ab", "hakmem", "time", to="glibc")
+    assert mean is not None and mean.ratio.value == pytest.approx((2 / 8) ** 0.5)
 
 
 def test_the_luckiest_of_five_equal_peers_is_not_called_faster() -> None:
