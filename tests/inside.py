@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from hakmem import cli
+from tests.ran import SECONDS, clean_environment
 
 PART = Path(cli.__file__).parent
 
@@ -53,6 +54,19 @@ def run(
             file.seek(0)
             said.append(file.read().decode())
     return subprocess.CompletedProcess(words, os.waitstatus_to_exitcode(status), *said)
+
+
+def answer(
+    front: str | Path,
+    *words: str,
+    status: int = 0,
+    seconds: float = SECONDS,
+    folder: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Of `front words` without an allocator's settings, where it ends with that status."""
+    done = run(front, *words, seconds=seconds, environment=clean_environment(), folder=folder)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    return done
 
 
 @functools.cache

@@ -16,7 +16,7 @@ def ran(
     return subprocess.run(words, capture_output=True, text=True, timeout=timeout, **more)
 
 
-def clean_environment() -> dict[str, str]:
-    """Ours without what would set up an allocator."""
-    settings = ("HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "LD_")
+def clean_environment(*more: str) -> dict[str, str]:
+    """Ours without what would set up an allocator, and what begins with one of `more`."""
+    settings = ("HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "LD_", *more)
     return {name: value for name, value in os.environ.items() if not name.startswith(settings)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests import inside
-from tests.ran import ran
+from tests import inside, ran
 
 SOURCES = Path(__file__).parent / "programs"
 SECONDS = 300
@@ -23,9 +21,8 @@ GO_CACHE = Path(__file__).parents[2] / "build" / "go"
 
 
 def clean_environment() -> dict[str, str]:
-    """Without what would steer the loader, hakmem or Python."""
-    prefixes = ("LD_", "HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "PYTHON")
-    return {n: v for n, v in os.environ.items() if not n.startswith(prefixes)} | {"LC_ALL": "C"}
+    """Nor with what would steer Python."""
+    return ran.clean_environment("PYTHON") | {"LC_ALL": "C"}
 
 
 def go_program(main: str, folder: Path) -> Path:
@@ -83,7 +80,7 @@ class Built:
                 self.front, *map(str, words), seconds=SECONDS, environment=environment
             )
             return Done(done.returncode, done.stdout, done.stderr)
-        done = ran(*by, str(self.front), *map(str, words), env=environment)
+        done = ran.ran(*by, str(self.front), *map(str, words), env=environment)
         return Done(done.returncode, done.stdout, done.stderr)
 
     def doctor(self, *words: str | Path, by: Sequence[str] = (), **variables: str) -> Answer:
@@ -111,7 +108,7 @@ class Programs:
             flags = ["-O1", "-fno-builtin", "-pthread"]
             files = [SOURCES / f"{source}.c", *words]
             command = [compiler, *flags, "-o", str(out), *map(str, files)]
-            done = ran(*command)
+            done = ran.ran(*command)
             assert done.returncode == 0, done.stderr
         return out
 
@@ -150,7 +147,7 @@ def waiting(
 
 def library_of(package_file: str) -> Path:
     """A library of Debian's, by the name that programs know it by."""
-    done = ran("/sbin/ldconfig", "-p")
+    done = ran.ran("/sbin/ldconfig", "-p")
     for line in done.stdout.splitlines():
         if line.split()[:1] == [package_file]:
             return Path(line.split()[-1])

@@ -1,10 +1,9 @@
 """Runs the programs of this folder, and reads the `name=value` lines that they print."""
 
-import os
 import re
 from pathlib import Path
 
-from tests.ran import ran
+from tests.ran import clean_environment, ran
 
 SKIPPED = 77
 
@@ -25,8 +24,7 @@ def figures(command: list[str], environment: dict[str, str]) -> dict[str, float]
 
 def plain_environment() -> dict[str, str]:
     """Ours, less what would configure an allocator or another locale."""
-    settings = ("HAKMEM_", "MALLOC_", "GLIBC_TUNABLES", "LD_", "LC_", "LANG")
-    return {name: value for name, value in os.environ.items() if not name.startswith(settings)}
+    return clean_environment("LC_", "LANG")
 
 
 def program(build: Path, name: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ran import ran
+from tests.ran import clean_environment, ran
 
 SOURCE = Path(__file__).parent / "programs/asks_jemalloc.c"
 JEMALLOC = Path("/usr/lib", f"{os.uname().machine}-linux-gnu", "libjemalloc.so.2")
@@ -26,8 +26,7 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def said(program: Path, **variables: str) -> str:
-    env = {n: v for n, v in os.environ.items() if not n.startswith(("HAKMEM_", "LD_", "MALLOC_"))}
-    done = ran(program, env=env | variables)
+    done = ran(program, env=clean_environment() | variables)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 

@@ -63,14 +63,7 @@ class Recorded:
         return plants[0], *history(plants[0])
 
     def trace(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        done = inside.run(
-            self.hakmem,
-            *("trace", *words, str(self.file)),
-            seconds=LONG,
-            environment=clean_environment(),
-        )
-        assert done.returncode == status, done.stderr
-        return done
+        return inside.answer(self.hakmem, "trace", *words, str(self.file), status=status)
 
 
 def between_marks(calls: Events) -> slice:

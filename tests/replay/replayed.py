@@ -11,8 +11,6 @@ from typing import Any
 from tests import inside
 from tests.ran import clean_environment, ran
 
-LONG = 600  # seconds
-
 
 @dataclass
 class Replayed:
@@ -49,12 +47,4 @@ class Replayed:
         return found
 
     def _run(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        done = inside.run(
-            self.hakmem,
-            *words,
-            seconds=LONG,
-            environment=clean_environment(),
-            folder=self.folder,
-        )
-        assert done.returncode == status, (done.stdout, done.stderr)
-        return done
+        return inside.answer(self.hakmem, *words, status=status, folder=self.folder)

@@ -227,26 +227,3 @@ def test_nghttpd(command: Command, library: Path, tmp_path: Path) -> None:
     with serving(library, *words, ready=lambda: " 10 succeeded" in load(10)) as pid:
         assert " 1000 succeeded" in load(1000)
         assert command.sheet(pid).said["live"] > 1 << 16
-
-
-@pytest.mark.nightly
-def test_varnishd(command: Command, library: Path, tmp_path: Path) -> None:
-    varnishd, port, behind = needs("varnishd"), free_port(), free_port()
-    (tmp_path / "file").write_bytes(b"x" * 20000)
-    backend = subprocess.Popen(
-        ["python3", "-m", "http.server", "-b", "127.0.0.1", "-d", tmp_path, str(behind)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    words = (
-        *(varnishd, "-F", "-n", tmp_path / "work", "-s", "malloc,64m"),
-        *("-a", f"127.0.0.1:{port}", "-b", f"127.0.0.1:{behind}"),
-    )
-    try:
-        with serving(library, *words, ready=lambda: len(fetched(port, "/file")) == 20000) as pid:
-            assert all(len(fetched(port, f"/file?{i}")) == 20000 for i in range(100))
-            (worker,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-            assert command.sheet(int(worker)).said["live"] > 100 * 20000
-    finally:
-        backend.kill()
-        backend.wait()

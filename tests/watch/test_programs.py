@@ -1,4 +1,4 @@
-"""The sheet of real programs at work: redis, PostgreSQL, Python, a C++ service. Its lines add up at
+"""The sheet of real programs at work: redis, and a service in C++. Its lines add up at
 every look, hardly anything is left to explain, blocks in use are what the program itself counts,
 and what could go back goes back."""
 
@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -17,14 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.nobody import public_folder
 from tests.ran import ran
 from tests.watch.watched import SECONDS, SHARE, Command, running
 
 LOOKS = 10
 # A look may take long on a busy machine, and the heap be another one at its end.
 EXPLAINED = 0.8
-POSTGRES = Path("/usr/lib/postgresql")
 
 
 def look_at_work(command: Command, pid: int) -> None:
@@ -133,37 +130,6 @@ def frees_now_and_then(act: Callable[[], object]) -> Iterator[None]:
         os.waitpid(child, 0)
 
 
-# ---- Python ----
-
-PYTHON = """
-import threading
-
-def work(number):
-    table = {}
-    print_at = 40000
-    i = 0
-    while True:
-        i += 1
-        table[(i * 7919 + number) % 30000] = {"name": "x" * (i % 500), "list": list(range(i % 20))}
-        if i == print_at:
-            filled.wait()
-
-filled = threading.Barrier(5)
-for n in range(4):
-    threading.Thread(target=work, args=(n,), daemon=True).start()
-filled.wait()
-print("ready", flush=True)
-input()
-"""
-
-
-@pytest.mark.nightly
-def test_python(command: Command, library: Path) -> None:
-    words = ["/usr/bin/python3", "-c", PYTHON]
-    with running(*words, library=library, PYTHONMALLOC="malloc") as process:
-        look_at_work(command, process.pid)
-
-
 # ---- C++ ----
 
 
@@ -180,77 +146,3 @@ def test_a_service_in_cxx(command: Command, programs: Path, library: Path) -> No
     with running(service, library=library) as process:
         used = process.ask("")
         assert abs(command.sheet(process.pid).said["live"] - used) <= SHARE * used
-
-
-# ---- PostgreSQL ----
-
-
-@contextmanager
-def postgres(library: Path, folder: Path) -> Iterator[str]:
-    """The port. Root may not run it; the other user has to be able to read the library."""
-    binaries = sorted(POSTGRES.glob("*/bin"))
-    if not binaries:
-        pytest.skip("PostgreSQL is not installed")
-    by: list[str] = []
-    if os.geteuid() == 0:
-        by = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-        shutil.chown(folder, "postgres")
-    library = Path(shutil.copy(library.resolve(), folder / "libhakmem.so.0"))
-    port = str(free_port())
-    data = str(folder / "data")
-    subprocess.run(
-        [*by, binaries[-1] / "initdb", "-D", data, "-A", "trust", "-U", "postgres", "--no-sync"],
-        check=True,
-        capture_output=True,
-        timeout=SECONDS,
-    )
-    server = subprocess.Popen(
-        [*by, str(binaries[-1] / "postgres"), "-D", data, "-p", port, "-k", "", "-c", "fsync=off"],
-        env=os.environ | {"LD_PRELOAD": str(library)},
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        yield port
-    finally:
-        server.send_signal(signal.SIGINT)  # ends sessions, too
-        try:
-            server.wait(30)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
-
-
-# Hash tables and sorts, in memory that goes after each.
-QUERY = (
-    "select count(*) from (select md5(i::text) t, count(*) from generate_series(1, 100000) i"
-    " group by 1 order by 1) x;\n"
-)
-
-
-@pytest.mark.nightly
-def test_postgres(command: Command, library: Path) -> None:
-    with public_folder() as folder, postgres(library, folder) as port:
-        words = ["psql", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-XAtq"]
-        until = time.monotonic() + SECONDS
-        while subprocess.run([*words, "-c", "select 1"], capture_output=True).returncode:
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        client = subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert client.stdin is not None and client.stdout is not None
-        try:
-            client.stdin.write("select pg_backend_pid();\n")
-            client.stdin.flush()
-            backend = int(client.stdout.readline())
-            client.stdin.write(QUERY * 300)
-            client.stdin.flush()
-            assert client.stdout.readline().strip() == "100000"
-            look_at_work(command, backend)
-        finally:
-            client.kill()
-            client.wait()

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import inside
-from tests.ran import clean_environment
-
-LONG = 1200  # seconds
 
 
 @dataclass
@@ -26,12 +23,4 @@ class Tuned:
         return self.call("tune", "--minutes", "0.01", *words, status=status)
 
     def call(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        done = inside.run(
-            self.hakmem,
-            *words,
-            seconds=LONG,
-            environment=clean_environment(),
-            folder=self.folder,
-        )
-        assert done.returncode == status, (done.stdout, done.stderr)
-        return done
+        return inside.answer(self.hakmem, *words, status=status, folder=self.folder)
