@@ -245,7 +245,6 @@ class Tree:
         if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
             raise OSError("no /proc, or a kernel without CONFIG_PROC_CHILDREN: no process is found")
         self._before = set(children(os.getpid()))
-        self._launcher: subprocess.Popen[bytes] | None = None
         self._usage = _Usage()
         self._statuses: dict[int, int] = {}
         self.left_behind = 0
