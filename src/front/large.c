@@ -27,16 +27,10 @@ static void large_tell(struct cache *cache)
     cache->large_told = cache->large_bytes;
 }
 
-/* What the stacks hold, and may hold. */
-static void large_count(struct cache *cache)
+/* What the stacks may hold by now, and what the others know of them. */
+static void large_settle(struct cache *cache)
 {
     ASSERT(lock_held(cache->lock));
-    size_t bytes = 0;
-    for (unsigned cls = begun_from(cache, CLASS_LARGE); cls < CLASSES;
-         cls = begun_from(cache, cls + 1))
-        bytes +=
-            stack_used(&cache->bins[BIN_FIRST + cls], &cache->cold[cls]) * size_classes[cls].size;
-    cache->large_bytes = bytes;
     cache->large_most = large_most();
     large_tell(cache);
 }
@@ -48,14 +42,17 @@ static void *large_left(struct cache *cache, unsigned cls)
     if (!stack_begun(&cache->cold[cls]))
         return NULL;
     stack_settle(cache, cls);
-    return cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p) ? p : NULL;
+    if (!cache_pop(cache, (BIN_FIRST + cls) * BIN_BYTES, &p))
+        return NULL;
+    cache->large_bytes -= size_classes[cls].size;
+    return p;
 }
 
 /* Frees all that the stacks hold. */
 static struct finding large_put_all(struct cache *cache)
 {
     struct finding found = stacks_put(cache, CLASS_LARGE, CLASSES);
-    large_count(cache);
+    large_settle(cache);
     return found;
 }
 
@@ -75,7 +72,7 @@ SLOW void *large_take(struct cache *cache, unsigned cls)
     void *p[1] = {NULL};
     store_relaxed(&cache->refills, cache->refills + 1);
     p[0] = large_left(cache, cls);
-    large_count(cache);
+    large_settle(cache);
     if (likely(p[0] == NULL))
         cache_took(cache, shard_take(cache->shard, cls, p + 1, 1) * size_classes[cls].size);
     return p[0];
@@ -87,7 +84,7 @@ SLOW struct finding large_give(struct cache *cache, unsigned cls, void *p)
     struct finding found = {MISUSE_NONE, NULL};
     store_relaxed(&cache->flushes, cache->flushes + 1);
     stack_settle(cache, cls);
-    large_count(cache);
+    large_settle(cache);
     stack_set_limit(cache, cls); /* after a rest, say */
     if (!large_push(cache, cls, p)) {
         found = shards_put(&p, 1);
@@ -122,7 +119,7 @@ static COLD struct finding stacks_age_mine(struct cache *cache)
         stack_fit(cache, stack);
     }
     cache->large_used = false;
-    large_count(cache);
+    large_settle(cache);
     return found;
 }
 
