@@ -24,6 +24,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path
 from statistics import median
 
@@ -98,39 +99,56 @@ CLOSED = {
     "calls are recorded, profiled or guarded": "heap/offsets.c:classes_close",
 }
 
-# What decides when memory goes back and how much; and where it is decided.
-MECHANISMS = {
-    "a slab with enough free blocks is looked at": "learn/compaction.h:look_at_slab",
-    "much lies idle": "life/purge.c:find_much",
-    "what nobody needed for a while": "life/purge.c:find_old",
-    "slices: the least that was free since the last look": "back/slices.c:slices_idle",
-    "huge blocks: the least that was free since the last look": "back/huge.c:huge_idle",
-    "when calls look again": "life/purge.c:set_due",
-    "what went back in vain: too much is unpaid": "learn/returns.h:returns_below",
-    "work pays for it": "learn/returns.h:returns_paid",
-    "the most that one call gives back": "life/purge.c:purge_step",
-    "blocks in transfer caches": "heap/transfer.c:transfers_decay",
-    "blocks in stacks, by age": "front/large.c:stacks_age",
-    "the limit of kept memory: stacks serve, what is idle goes back": "back/use.c:use_grown",
-    "malloc makes room where the limit is exceeded": "api/door.h:leave_taken",
-    "limits of containers": "life/limits.c:limits_look",
-    "the soft limit": "life/purge.c:soft_limit_act",
-    "the hard limit": "back/use.c:use_hold",
-    "malloc finds no memory": "life/purge.c:purge_all",
-    "a class compacts": "heap/slab.c:shard_settle_compaction",
-    "the scavenger, by time": "life/purge.c:purge_by_time",
-    "blocks of threads that a fork left behind": "front/owners.c:orphan_take_in",
-    "a thread ebbs when it has given back nearly all": "front/refill.c:cache_settle_ebb",
-    "a thread that only frees keeps less": "learn/capacity.h:capacity_drains",
-    "of many threads each keeps little at first": "learn/share.h:share_at_work",
-    "a thread ends": "front/owners.c:cache_delete",
-    "limits when a thread ends": "life/purge.c:purge_beyond_limits",
-    "the process ends": "life/life.c:process_end",
-    "empty superslabs go back whole": "back/slices.c:superslab_spare",
-    "freed blocks with guards keep their pages": "back/huge.c:stays_open",
-    "the oldest inaccessible blocks": "back/forbidden.c:forbidden_trim",
-    "an option changes": "life/purge.c:purge_beyond",
-    "an order from outside": "life/settings.c:orders_obey",
+# The rules that decide when memory goes back and how much; and where each acts.
+RULES: dict[str, tuple[str, ...]] = {
+    "much lies idle": ("life/purge.c:find_much", "learn/compaction.h:look_at_slab"),
+    "nobody needed it for a while; by time where there are threads": (
+        "life/purge.c:find_old",
+        "back/slices.c:slices_idle",
+        "back/huge.c:huge_idle",
+        "heap/transfer.c:transfers_decay",
+        "front/large.c:stacks_age",
+        "life/purge.c:purge_by_time",
+    ),
+    "too much went back in vain, until work has paid for it": (
+        "learn/returns.h:returns_below",
+        "learn/returns.h:returns_paid",
+    ),
+    "one call gives back only so much, and calls look only so often": (
+        "life/purge.c:purge_step",
+        "life/purge.c:set_due",
+    ),
+    "the heap would grow beyond what was ever in use: what is idle serves first": (
+        "back/use.c:use_grown",
+        "api/door.h:leave_taken",
+    ),
+    "limits of memory: containers', the soft, the hard, none left": (
+        "life/limits.c:limits_look",
+        "life/purge.c:soft_limit_act",
+        "back/use.c:use_hold",
+        "life/purge.c:purge_beyond_limits",
+        "life/purge.c:purge_all",
+        "back/slices.c:superslab_spare",
+    ),
+    "a class compacts": ("heap/slab.c:shard_settle_compaction",),
+    "a thread ebbs when it has given back nearly all": ("front/refill.c:cache_settle_ebb",),
+    "threads share what stacks may hold; one that only frees keeps less": (
+        "learn/share.h:share_at_work",
+        "learn/capacity.h:capacity_drains",
+    ),
+    "a thread ends, or a fork left it behind": (
+        "front/owners.c:cache_delete",
+        "front/owners.c:orphan_take_in",
+    ),
+    "the process ends: nothing goes back": ("life/life.c:process_end",),
+    "an option changes, or an order comes from outside": (
+        "life/purge.c:purge_beyond",
+        "life/settings.c:orders_obey",
+    ),
+    "a hardened heap: freed blocks stay inaccessible for a while": (
+        "back/huge.c:stays_open",
+        "back/forbidden.c:forbidden_trim",
+    ),
 }
 
 Row = tuple[object, ...]
@@ -171,7 +189,7 @@ def stays(functions: list[str]) -> int:
 
 def missing(graph: Graph) -> Iterator[str]:
     """What the lists name and src/ does not have."""
-    for function in (*STARTS.values(), *DOOR, *CLOSED.values(), *MECHANISMS.values()):
+    for function in (*STARTS.values(), *DOOR, *CLOSED.values(), *chain(*RULES.values())):
         if function not in graph.functions:
             yield f"tools/walk.py: src/ has no function {function}"
     for patterns in GATES.values():
@@ -212,6 +230,10 @@ def listing(what: Mapping[str, str]) -> str:
 
 def codes(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
+
+
+def of_rules() -> str:
+    return table(("rule", "where it acts"), ((rule, codes(where)) for rule, where in RULES.items()))
 
 
 def commit() -> str:
@@ -325,9 +347,10 @@ thread's stack could serve it.
 {listing(CLOSED)}
 ## When memory goes back
 
-{len(MECHANISMS)} mechanisms decide when memory goes back to the kernel, and how much.
+{len(RULES)} rules decide when memory goes back to the kernel, and how much. They act at
+{sum(map(len, RULES.values()))} places.
 
-{listing(MECHANISMS)}
+{of_rules()}
 ## Numbers
 
 `struct cache` has {fields_of_cache()} fields. The [laws](laws.md):
