@@ -77,7 +77,7 @@ struct door {
 void give_memory_back(bool freed, size_t own);
 
 /* After memory was freed by the calling thread, which has this cache or none. `own`: bytes of the
- * call's own block, if that is huge. */
+ * call's own block, if that is large or huge. */
 void look_after(struct cache *cache, size_t own);
 
 /* False where it is shut. */

@@ -322,7 +322,8 @@ static SLOW struct finding class_give_inside(unsigned stack, void *p, bool past)
     } else {
         found = cache_give(door.cache, stack, p);
     }
-    leave_given(&door, 0);
+    /* Of a large block more was asked for than the class before has. */
+    leave_given(&door, stack_is_large(stack) ? size_classes[stack - 1].size : 0);
     return found;
 }
 

@@ -112,19 +112,21 @@ static size_t idle_beside_owed(void)
 }
 
 /* Whether clearly more is idle than was left when memory last went back. What the program has now
- * may be all that it will need, and it may make no call any more: so all of it goes back, also
- * pages of slabs. Not each as it becomes free: most of these slabs are soon empty, and go back with
- * one call. */
+ * may be all that it will need, and it may make no call any more: so all of it is to go back. */
 static bool find_much(void)
 {
     size_t idle = idle_beside_owed();
     hold.idle = smaller(hold.idle, idle);
-    if (!returns_rose(hold.idle, idle, use_live()) || !use_returns())
-        return false;
+    return returns_rose(hold.idle, idle, use_live()) && use_returns();
+}
+
+/* After the own stacks of large blocks were emptied. Also pages of slabs; not each as it becomes
+ * free: most of these slabs are soon empty, and go back with one call. */
+static void owe_all(void)
+{
     owe(slices_dirty(), huge_dirty());
     hold.idle = idle_beside_owed();
     give_up_pages();
-    return true;
 }
 
 /* The heap has grown: what lies in stacks goes to their slabs, to serve before more fresh memory
@@ -250,6 +252,8 @@ COLD void purge_step(bool freed, size_t own)
         old = grow_older();
     if (much || use_excess() > 0)
         found = large_empty(cache_current());
+    if (much)
+        owe_all();
     if (freed && !waits && use_returns() && vain.moment - hold.moment >= LAW_HOLD_MS)
         old = find_old();
     size_t began = giving_begins();
@@ -311,8 +315,8 @@ bool purge_by_time(void)
     struct finding found = {MISUSE_NONE, NULL};
     if (use_returns())
         found = find_old();
-    if (!load_relaxed(&limits.waits)) /* the scavenger has ended */
-        (void)find_much();
+    if (!load_relaxed(&limits.waits) && find_much()) /* the scavenger has ended */
+        owe_all();
     lock_release(&purge_lock);
     report_late(found, NULL);
 

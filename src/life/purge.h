@@ -16,8 +16,8 @@ struct cache;
 
 /* For the slow path, without locks, where purge_is_due. After memory was freed: gives back what is
  * idle, unless that waits for the scavenger; else only what is beyond what may be kept. Finds out
- * what is due next. `own`: bytes of the call's own block, if that is huge. Nothing where a fork or
- * another thread has the lock. */
+ * what is due next. `own`: bytes of the call's own block, if that is large or huge. Nothing where a
+ * fork or another thread has the lock. */
 void purge_step(bool freed, size_t own);
 
 /* Whether there is more to give back: then each free takes the slow path. */

@@ -213,6 +213,20 @@ TEST_IN_CHILD(quiet_calls_give_back_huge_blocks)
     CHECK(after < 40 * MiB, "100 MB freed: expected less than 40 MiB resident, found %zu", after);
 }
 
+/* What lies in the stacks goes, too, and no block is longer than what its free may give back. */
+static void after_the_last_free(size_t n, size_t count)
+{
+    take_and_free(64, N);
+    size_t before = statm_read().resident;
+    take_and_free(n, count);
+    size_t after = statm_read().resident;
+    CHECK(after < before + 5 * MiB, "%zu blocks of %zu bytes freed: %zu KiB more than before",
+          count, n, (after - before) / KiB);
+}
+
+TEST_IN_CHILD(last_free_of_large_blocks) { after_the_last_free(MiB, 60); }
+TEST_IN_CHILD(last_free_of_the_largest) { after_the_last_free(2000 * KiB, 100); }
+
 /* Without a pause, and with calls between that give nothing to look at. More than one call gives
  * back: what goes back must not pass for what the program takes again. */
 TEST_IN_CHILD(calls_without_a_pause_give_back_all)
