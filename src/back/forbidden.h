@@ -6,6 +6,7 @@
 
 #include "base/defs.h"
 #include "base/list.h"
+#include "os/lock.h"
 
 /* The descriptor of a huge block (huge.h), in use or free. */
 struct huge {
@@ -19,7 +20,6 @@ struct huge {
     bool marks;       /* what nobody can touch of its length is so by marks of the kernel
                          (os_guard_runs); else by the mapping */
 };
-#include "os/lock.h"
 
 /* Bytes of the mappings of all inaccessible blocks; one that is longer is unmapped at once. This
  * bounds the address space that they take. Other numbers were not measured. */

@@ -206,10 +206,7 @@ TEST(sizes_after_realloc_fit)
     }
 }
 
-/* ---- blocks of no bytes ---- */
-
-/* All different, and taken and freed as others are; more than there are addresses for. */
-/* The most that was ever resident (VmHWM), which a child begins anew. */
+/* The most that was ever resident, which a child begins anew. */
 TEST_IN_CHILD(growing_blocks_are_not_there_twice)
 {
     const size_t n = 160 * MiB;
@@ -225,6 +222,9 @@ TEST_IN_CHILD(growing_blocks_are_not_there_twice)
     do_free(p);
 }
 
+/* ---- blocks of no bytes ---- */
+
+/* All different, and taken and freed as others are; more than there are addresses for. */
 TEST(blocks_of_no_bytes)
 {
     enum { MANY = 70000 };
