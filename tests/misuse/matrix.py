@@ -57,7 +57,8 @@ class Ending:
 
     @property
     def is_end(self) -> bool:
-        return self.how in ENDED
+        """One of the outcomes that a kind prints is called `later`, too."""
+        return self.how in ENDED and self.by not in ("", "reported")
 
     def __str__(self) -> str:
         return f"{self.how} {self.by}".strip()
