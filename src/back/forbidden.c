@@ -7,6 +7,7 @@
 #include "base/atomic.h"
 #include "base/memory.h"
 #include "base/policy.h"
+#include "learn/keep.h"
 #include "learn/laws.h"
 #include "os/os.h"
 
@@ -141,6 +142,11 @@ static SLOW bool huge_guards_open(const struct huge *h, size_t usable)
 
 struct forbidden forbidden = {.blocks = {&forbidden.blocks, &forbidden.blocks}};
 
+bool forbidden_fits(size_t bytes)
+{
+    return bytes <= FORBIDDEN_BYTES && keep_apart(limits.space, bytes);
+}
+
 static SLOW void forbidden_add(struct huge *h)
 {
     lock_take(&dirty_lock);
@@ -175,7 +181,7 @@ SLOW void forbidden_trim(size_t bytes)
         struct huge *oldest = NULL;
         lock_take(&dirty_lock);
         if (forbidden.count > 0 &&
-            (forbidden.count >= FORBIDDEN_MOST || forbidden.bytes + bytes > FORBIDDEN_BYTES)) {
+            (forbidden.count >= FORBIDDEN_MOST || !forbidden_fits(forbidden.bytes + bytes))) {
             oldest = list_entry(forbidden.blocks.prev, struct huge, node);
             forbidden_less(oldest);
         }
@@ -213,7 +219,7 @@ SLOW void *forbidden_written(void)
 SLOW void forbidden_shut(struct huge *h)
 {
     ASSERT(h->before >= os_page);
-    bool empty = h->mapped <= FORBIDDEN_BYTES && huge_guards_close(h);
+    bool empty = forbidden_fits(h->mapped) && huge_guards_close(h);
     use_let_go(h->length);
     if (!empty) {
         forbidden_unmap(h);

@@ -21,8 +21,9 @@ struct huge {
                          (os_guard_runs); else by the mapping */
 };
 
-/* Bytes of the mappings of all inaccessible blocks; one that is longer is unmapped at once. This
- * bounds the address space that they take. Other numbers were not measured. */
+/* Bytes of the mappings of all inaccessible blocks, or less under a limit of addresses; one that is
+ * longer is unmapped at once. This bounds the address space that they take. Other numbers were not
+ * measured. */
 #define FORBIDDEN_BYTES (256 * MiB)
 
 extern struct lock dirty_lock HIDDEN;
@@ -33,6 +34,9 @@ extern struct forbidden {
     size_t could_stay; /* bytes of blocks that were asked about (forbidden_claims), ever */
     size_t claimed;    /* and how many of these blocks are to be here */
 } forbidden HIDDEN;    /* lock: dirty */
+
+/* Whether so many may be kept together. */
+bool forbidden_fits(size_t bytes);
 
 /* Whether a freed block of so many bytes that could keep its pages is to be shut all the same: the
  * first ones are, then one now and then. With the lock; each answer counts. */

@@ -114,7 +114,6 @@ static struct {
     size_t first; /* where the heap begins: slots before it come last; then 0 */
     size_t full;  /* words of `taken` from the first to this one are full */
     size_t left;  /* slots that are free and were taken once */
-    size_t limit; /* of all addresses, where the heap is hardened; constant, too */
     uint64_t chance;
     uint64_t taken[WIDE_SLOTS / 64];
     /* In a hardened heap: slots that were taken once. For each there are pages of the map, which
@@ -133,7 +132,6 @@ void slots_start(uint64_t random)
     range.taken[range.full] = low_bits(range.first % 64);
     range.taken[0] |= 1; /* no block begins at the window's base */
     range.chance = random;
-    range.limit = hardening.shuffles ? os_address_space() : SIZE_MAX;
 }
 
 bool slots_hold(const void *p) { return (uintptr_t)p - range.base < range.slots * SUPERSLAB; }
@@ -390,7 +388,7 @@ size_t superslabs_bytes(void) { return load_relaxed(&mapped_bytes); }
 bool superslabs_may_spread(void)
 {
     ASSERT(lock_held(&superslabs_lock));
-    return keep_apart(range.limit, superslabs_bytes() + SUPERSLAB);
+    return keep_apart(limits.space, superslabs_bytes() + SUPERSLAB);
 }
 
 const struct watch_superslabs watch_superslabs = {

@@ -85,6 +85,7 @@ struct limits limits = {.keep = SIZE_MAX,
                         .hard = SIZE_MAX,
                         .look = LAW_IDLE_PART * LAW_LITTLE,
                         .grown = LAW_SMALL_PART * LAW_LITTLE,
+                        .space = SIZE_MAX,
                         .unread = true,
                         .watched = true};
 

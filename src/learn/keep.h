@@ -35,8 +35,8 @@ static inline bool keep_limit_is_close(size_t limit, size_t used)
 /* The number below which memory has to fall before it counts as having passed the limit again. */
 static inline size_t keep_below_limit(size_t limit) { return limit - limit / LAW_TINY_PART; }
 
-/* Whether a hardened heap may map so many bytes in all only to have its blocks lie far apart, under
- * a limit of addresses: they count where no page of them is touched. */
+/* Whether a hardened heap may map so many bytes only to have its blocks lie far apart, or to keep
+ * freed ones inaccessible, under a limit of addresses: they count where no page is touched. */
 static inline bool keep_apart(size_t limit, size_t mapped)
 {
     return mapped <= limit / LAW_SMALL_PART;

@@ -20,18 +20,20 @@ size_t limits_container(void) { return load_relaxed(&containers.limit); }
 
 static size_t or_none(size_t limit) { return limit == 0 ? NO_LIMIT : limit; }
 
-/* From what is known of both kinds. */
+/* From what is known of all kinds. Addresses count as memory: whoever else in the process wants
+ * some can't have what is kept. */
 static void apply(struct cgroup_memory memory)
 {
+    size_t all = smaller(memory.limit, limits.space);
     size_t soft = or_none(load_relaxed(&policy.soft_limit_bytes));
     size_t hard = or_none(load_relaxed(&policy.hard_limit_bytes));
     size_t keep = smaller(load_relaxed(&policy.keep_bytes),
-                          keep_under_limit(smaller(memory.limit, smaller(soft, hard))));
+                          keep_under_limit(smaller(all, smaller(soft, hard))));
     if (memory.close)
         keep = smaller(keep, LAW_LITTLE);
     store_relaxed(&limits.keep, keep);
     store_relaxed(&limits.stays, load_relaxed(&policy.keep_bytes) == KEEP_ALL);
-    store_relaxed(&limits.full, smaller(keep_full(memory.limit), soft));
+    store_relaxed(&limits.full, smaller(keep_full(all), soft));
     store_relaxed(&limits.soft, soft);
     store_relaxed(&limits.hard, hard);
     use_set_look();

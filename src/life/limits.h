@@ -7,11 +7,12 @@
 #include "base/atomic.h"
 #include "base/policy.h"
 
-/* Whether options say anything but what holds without a call. */
+/* Whether options or a limit of addresses say anything but what holds without a call. */
 static inline bool limits_wanted(void)
 {
-    return unlikely(policy.keep_bytes != AUTO) || unlikely(policy.soft_limit_bytes != 0) ||
-           unlikely(policy.hard_limit_bytes != 0) || unlikely(!policy.container_limits);
+    return unlikely(limits.space != SIZE_MAX) || unlikely(policy.keep_bytes != AUTO) ||
+           unlikely(policy.soft_limit_bytes != 0) || unlikely(policy.hard_limit_bytes != 0) ||
+           unlikely(!policy.container_limits);
 }
 
 /* After options are known, or one of them was changed. */

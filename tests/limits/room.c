@@ -10,13 +10,15 @@
  *
  * One process for each size. It allocates blocks until there is none; frees the second half of
  * them, and takes that back in blocks of other sizes; frees all, and takes all of it in blocks of
- * every other size. Each of these must give the least share: of the limit, or of what was freed. A
+ * every other size. Each of these must give the least share: of the limit, or of what was freed. In
+ * the end all is free, and half of the limit can be mapped by the program itself. A
  * line for each size: percent of the limit at first, of the half at other sizes (the worst), of
  * the limit after everything was freed (the worst). */
 #include "../api/check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -149,6 +151,9 @@ static void try_size(size_t size, size_t limit, const char *resource, unsigned l
             all = share, all_at = sizes[i];
         give(&others, 0);
     }
+    size_t mine = limit / 2;
+    if (mmap(NULL, mine, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+        wrong("blocks of %zu, all freed: %zu MiB could not be mapped\n", size, mine / MiB);
     printf("%-4s %5zu MiB %8zu bytes: %3u%% at first, half freed %3u%% (%zu), all freed %3u%% "
            "(%zu)%s\n",
            resource, limit / MiB, size, at_first, half, half_at, all, all_at,
