@@ -81,7 +81,7 @@ SLOW bool huge_guards_map(struct huge *h, size_t align, size_t usable)
     if (h->base == NULL)
         return false;
     add_relaxed(&by_mapping, 1);
-    os_name(h->base, h->length, HUGE_NAME);
+    os_name(h->base - h->before, h->mapped, HUGE_NAME);
     return true;
 }
 
@@ -105,6 +105,20 @@ SLOW bool huge_guards_move(struct huge *h, size_t usable)
         forbid(h, usable);
     h->usable = usable;
     return true;
+}
+
+SLOW bool huge_guards_lift(struct huge *h)
+{
+    ASSERT(h->before != 0 && !h->marks);
+    return os_let_write(h->base - h->before, h->mapped, true);
+}
+
+SLOW void huge_guards_lower(struct huge *h, size_t usable)
+{
+    ASSERT(usable >= h->usable && usable <= h->length);
+    os_forbid(h->base - h->before, h->before);
+    os_forbid(h->base + usable, h->mapped - h->before - usable);
+    h->usable = usable;
 }
 
 /* The pages of a block go back to the kernel, and nobody can touch it. False, and it may still be

@@ -82,4 +82,16 @@ bool huge_guards_map(struct huge *h, size_t align, size_t usable);
  * are zero. False, and nothing has changed, where the kernel does not give more. */
 bool huge_guards_move(struct huge *h, size_t usable);
 
+/* Bytes of its mapping beside its length. */
+static inline size_t huge_guards_length(const struct huge *h)
+{
+    return h->before != 0 ? h->mapped - h->length : 0;
+}
+
+/* For a while all of its mapping can be touched: so it is one to the kernel, which moves only such.
+ * False where the kernel refuses. Then so many bytes can be, at most its length, and those that
+ * come are zero. For guards that are no marks. */
+bool huge_guards_lift(struct huge *h);
+void huge_guards_lower(struct huge *h, size_t usable);
+
 #endif

@@ -67,8 +67,6 @@ static void dirty_less_but(size_t bytes, size_t rest)
         dirty_low = use.dirty_huge + rest;
 }
 
-static void dirty_less(size_t bytes) { dirty_less_but(bytes, 0); }
-
 /* Unmaps from the oldest dirty mappings until at most `budget` bytes are kept; returns how many it
  * gave back. */
 static size_t dirty_trim(size_t budget)
@@ -165,7 +163,7 @@ static struct huge *dirty_take(size_t length, size_t align)
             list_remove(&best->node);
         else
             best = first;
-        dirty_less(best->length);
+        dirty_less_but(best->length, 0);
         used_add(best->length, false);
     }
     lock_release(&dirty_lock);
@@ -186,7 +184,7 @@ static struct huge *dirty_take_shorter(size_t length)
     }
     if (best != NULL) {
         list_remove(&best->node);
-        dirty_less(best->length);
+        dirty_less_but(best->length, 0);
         used_add(best->length, false);
     }
     lock_release(&dirty_lock);
@@ -194,7 +192,7 @@ static struct huge *dirty_take_shorter(size_t length)
 }
 
 /* Grows h's mapping where it finds room; the map may name it (`entered`). */
-static bool mapping_move(struct huge *h, size_t length, bool entered)
+static bool mapping_move(struct huge *h, size_t length, size_t guards, bool entered)
 {
     struct map_room room;
     if (!map_cover_any(&room))
@@ -202,9 +200,9 @@ static bool mapping_move(struct huge *h, size_t length, bool entered)
     /* Once the pages have moved, the old place may be another thread's. */
     if (entered)
         map_clear(h->base, BIN_HUGE);
-    char *moved = os_move(h->base, h->length, length);
+    char *moved = os_move(h->base - h->before, h->length + guards, length + guards);
     if (moved != NULL)
-        h->base = moved;
+        h->base = moved + h->before;
     map_cover_by(h->base, &room);
     if (entered)
         map_set(h->base, 1, BIN_HUGE, h);
@@ -217,10 +215,11 @@ static bool mapping_resize(struct huge *h, size_t length, bool entered)
 {
     ASSERT(length >= SLICE && length % SLICE == 0);
     bool pieces;
+    size_t guards = huge_guards_length(h);
     if (!use_hold(excess(length, h->length)))
         return false;
-    if (!os_resize(h->base, h->length, length, &pieces) &&
-        (length < h->length || pieces || !mapping_move(h, length, entered))) {
+    if (!os_resize(h->base - h->before, h->length + guards, length + guards, &pieces) &&
+        (length < h->length || pieces || !mapping_move(h, length, guards, entered))) {
         use_let_go(excess(length, h->length));
         return false;
     }
@@ -233,6 +232,7 @@ static bool mapping_resize(struct huge *h, size_t length, bool entered)
         lock_release(&dirty_lock);
     }
     h->length = length;
+    h->mapped = length + guards;
     return true;
 }
 
@@ -334,7 +334,7 @@ static SLOW struct huge *dirty_take_guarded(size_t length, size_t usable)
     if (best != NULL) {
         list_remove(&best->node);
         dirty_guarded--;
-        dirty_less(length);
+        dirty_less_but(length, 0);
         used_add(length, false);
     }
     lock_release(&dirty_lock);
@@ -382,8 +382,7 @@ SLOW void *huge_take(size_t n, size_t align, bool *zero, struct finding *found)
 {
     ASSERT(n >= 1 && is_power_of_two(align));
     size_t length = mapping_length(n);
-    if (align < os_page)
-        align = os_page;
+    align = larger(align, os_page);
     *zero = true;
     struct huge *h = unlikely(hardening.guards) ? guarded(n, length, align, found) : NULL;
     if (likely(h == NULL))
@@ -401,19 +400,18 @@ SLOW void *huge_take(size_t n, size_t align, bool *zero, struct finding *found)
 static bool dirty_take_behind(struct huge *h, size_t more)
 {
     struct huge *behind = NULL;
-    bool whole = false;
     lock_take(&dirty_lock);
     for (struct list *node = dirty.next; node != &dirty && behind == NULL; node = node->next) {
         struct huge *other = list_entry(node, struct huge, node);
         if (other->base == h->base + h->length && other->length >= more)
             behind = other;
     }
-    whole = behind != NULL && behind->length == more;
+    bool whole = behind != NULL && behind->length == more;
     if (behind != NULL && (whole || map_cover(behind->base + more, SLICE))) {
         behind->base += more;
         behind->length -= more;
         h->length += more;
-        dirty_less(more);
+        dirty_less_but(more, 0);
         used_add(more, false);
     } else {
         behind = NULL;
@@ -464,12 +462,18 @@ static SLOW void guards_give(struct huge *h)
     }
 }
 
-/* Where it stands, as far as its mapping goes. */
+/* Where it stands, as far as its mapping goes; or longer by moving its pages, where its place is so
+ * long that it would not stay inaccessible. */
 static SLOW void *guards_resize(struct huge *h, size_t n)
 {
     size_t usable = round_up(n, os_page);
-    bool fits = usable <= h->length && usable > keep_block_least(h->usable);
-    return fits && huge_guards_move(h, usable) ? h->base : NULL;
+    if (usable <= h->length)
+        return usable > keep_block_least(h->usable) && huge_guards_move(h, usable) ? h->base : NULL;
+    if (forbidden_fits(h->mapped) || !huge_guards_lift(h))
+        return NULL;
+    bool done = mapping_resize(h, mapping_length(n), true);
+    huge_guards_lower(h, done ? usable : h->usable);
+    return done ? h->base : NULL;
 }
 
 SLOW enum misuse huge_give(void *p)
@@ -535,10 +539,7 @@ size_t huge_idle(void)
 
 size_t huge_purge(size_t most)
 {
-    lock_take(&dirty_lock);
-    size_t budget = use.dirty_huge > most ? use.dirty_huge - most : 0;
-    lock_release(&dirty_lock);
-    size_t done = dirty_trim(budget);
+    size_t done = dirty_trim(excess(load_relaxed(&use.dirty_huge), most));
     if (most == SIZE_MAX)
         forbidden_trim(FORBIDDEN_BYTES + 1);
     add_relaxed(&counters.huge.purged, done);

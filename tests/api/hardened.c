@@ -222,6 +222,32 @@ TEST_IN_CHILD(growing_blocks_are_not_there_twice)
     do_free(p);
 }
 
+/* Pages of which few were touched move, and with them what nobody can touch around them. */
+TEST_IN_CHILD(growing_blocks_stay_sparse)
+{
+    size_t n = 400 * MiB;
+    char *p = NEED("malloc", do_malloc(n));
+    memset(p, 0x5a, KiB);
+    p[n - 1] = 7;
+    for (unsigned i = 0; i < 3; i++) {
+        p = NEED("realloc", do_realloc(p, n + n / 4 + 100));
+        CHECK_BYTES(p, 0x5a, KiB);
+        CHECK(p[n - 1] == 7 && p[n] == 0, "a block's end has changed, or what grew holds no zero");
+        n += n / 4;
+        p[n - 1] = 7;
+        if (getenv("HAKMEM_GUARDS") == NULL)
+            CHECK(!readable(p - 1) && !readable(p + malloc_usable_size(p)),
+                  "what lies beside a block that grew can be read");
+    }
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_SELF, &usage) == 0, "getrusage failed");
+    size_t most = (size_t)usage.ru_maxrss * KiB;
+    CHECK(most < 100 * MiB, "a block of which 4 pages were touched had %zu MiB resident",
+          most / MiB);
+    do_free(p);
+    CHECK(!readable(p) || getenv("HAKMEM_GUARDS") != NULL, "a freed block can be read");
+}
+
 /* ---- blocks of no bytes ---- */
 
 /* All different, and taken and freed as others are; more than there are addresses for. */
