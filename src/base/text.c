@@ -143,6 +143,7 @@ void text_add_error(struct text *t, int error)
         {ENOMEM, "out of memory"},
         {EMFILE, "too many open files"},
         {EPIPE, "nobody reads it"},
+        {ENXIO, "it is a pipe that nobody reads, or a socket"},
     };
     for (unsigned i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].error == error) {

@@ -141,7 +141,12 @@ if child:
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("missing/file", "there is no such file"), (".", "it is a directory|error 16"), ("file", "")],
+    [
+        ("missing/file", "there is no such file"),
+        (".", "it is a directory|error 16"),
+        ("pipe", "it is a pipe that nobody reads, or a socket"),
+        ("file", ""),
+    ],
 )
 def test_a_file_that_cannot_be_written(
     told: tuple[Path, dict[str, str]], name: str, why: str
@@ -149,6 +154,7 @@ def test_a_file_that_cannot_be_written(
     """One line, and the program's own result stays. The last one is a full disk."""
     path, environment = told
     target = path.parent / name
+    os.mkfifo(path.parent / "pipe")
 
     def no_room() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
