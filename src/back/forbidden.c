@@ -158,7 +158,7 @@ struct forbidden forbidden = {.blocks = {&forbidden.blocks, &forbidden.blocks}};
 
 bool forbidden_fits(size_t bytes)
 {
-    return bytes <= FORBIDDEN_BYTES && keep_apart(limits.space, bytes);
+    return bytes <= FORBIDDEN_BYTES && keep_apart(load_relaxed(&limits.space), bytes);
 }
 
 static SLOW void forbidden_add(struct huge *h)

@@ -388,7 +388,7 @@ size_t superslabs_bytes(void) { return load_relaxed(&mapped_bytes); }
 bool superslabs_may_spread(void)
 {
     ASSERT(lock_held(&superslabs_lock));
-    return keep_apart(limits.space, superslabs_bytes() + SUPERSLAB);
+    return keep_apart(load_relaxed(&limits.space), superslabs_bytes() + SUPERSLAB);
 }
 
 const struct watch_superslabs watch_superslabs = {

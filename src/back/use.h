@@ -39,7 +39,7 @@ bool use_low(void);
 
 /* Limits of memory, those of containers and those that options set, as numbers of bytes; SIZE_MAX
  * where there is none. Each is atomic, and right with any value of the others. life/limits.c
- * writes them, but for `look`, `grown`, `space` and `waits`. */
+ * writes them, but for `look`, `grown` and `waits`. */
 struct limits {
     size_t keep;  /* what may be dirty or stacked */
     size_t full;  /* where more is held, little of that may be kept; at most `soft` */
@@ -47,7 +47,7 @@ struct limits {
     size_t hard;  /* the option hard_limit_bytes: what may be held */
     size_t look;  /* where so much is dirty, it is time to look after it */
     size_t grown; /* where so much is held, what is idle is to serve before fresh memory */
-    size_t space; /* addresses that may be mapped (ulimit -v, ulimit -d), as it was at the start */
+    size_t space; /* addresses that may be mapped (ulimit -v, ulimit -d), as it was read last */
     bool shrinks; /* and goes back */
     bool stays;   /* what lies idle is kept, within these */
     bool waits;   /* it waits for a thread that gives it back by time (life/scavenger.h) */

@@ -155,7 +155,7 @@ static COLD bool process_start(void)
         os_start(&given);
         map_start();
         options_start();
-        limits.space = os_address_space();
+        store_relaxed(&limits.space, os_address_space());
         if (limits_wanted())
             limits_set();
         hardening_start();

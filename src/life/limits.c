@@ -24,7 +24,7 @@ static size_t or_none(size_t limit) { return limit == 0 ? NO_LIMIT : limit; }
  * some can't have what is kept. */
 static void apply(struct cgroup_memory memory)
 {
-    size_t all = smaller(memory.limit, limits.space);
+    size_t all = smaller(memory.limit, load_relaxed(&limits.space));
     size_t soft = or_none(load_relaxed(&policy.soft_limit_bytes));
     size_t hard = or_none(load_relaxed(&policy.hard_limit_bytes));
     size_t keep = smaller(load_relaxed(&policy.keep_bytes),
@@ -73,12 +73,15 @@ bool limits_due(void)
            os_milliseconds() - load_relaxed(&containers.moment) >= 2 * LAW_HOLD_MS;
 }
 
+static void read_space(void);
+
 /* What is denied once will be so for ever, as in a sandbox. What is known then still holds. */
 COLD void limits_look(void)
 {
     ASSERT(lock_rank_held(RANK_PURGE));
     struct cgroup_memory memory;
     int error = cgroup_read(&memory);
+    read_space();
     store_relaxed(&containers.moment, os_milliseconds());
     store_relaxed(&limits.unread, false);
     if (error == 0)
@@ -168,7 +171,7 @@ size_t cgroup_number(const char *text, size_t length, size_t none)
         if (__builtin_mul_overflow(number, 10, &number) ||
             __builtin_add_overflow(number, (size_t)(text[at] - '0'), &number))
             return none;
-    return at > 0 && (at == length || text[at] == '\n') ? number : none;
+    return at > 0 && (at == length || text[at] == '\n' || text[at] == ' ') ? number : none;
 }
 
 size_t cgroup_line(const char *text, size_t length, const char *name)
@@ -256,4 +259,16 @@ int cgroup_read(struct cgroup_memory *memory)
             break;
     }
     return 0;
+}
+
+/* The kernel's columns: a limit stands after 25 characters and a space, that of now first. The call
+ * that asks for one may be denied. */
+static void read_space(void)
+{
+    int error;
+    size_t length = os_read_file("/proc/self/limits", content, ROOM, &error);
+    size_t all = or_none(cgroup_line(content, length, "Max address space        "));
+    size_t data = or_none(cgroup_line(content, length, "Max data size            "));
+    if (error == 0)
+        store_relaxed(&limits.space, smaller(all, data));
 }

@@ -10,9 +10,9 @@
 /* Whether options or a limit of addresses say anything but what holds without a call. */
 static inline bool limits_wanted(void)
 {
-    return unlikely(limits.space != SIZE_MAX) || unlikely(policy.keep_bytes != AUTO) ||
-           unlikely(policy.soft_limit_bytes != 0) || unlikely(policy.hard_limit_bytes != 0) ||
-           unlikely(!policy.container_limits);
+    return unlikely(load_relaxed(&limits.space) != SIZE_MAX) ||
+           unlikely(policy.keep_bytes != AUTO) || unlikely(policy.soft_limit_bytes != 0) ||
+           unlikely(policy.hard_limit_bytes != 0) || unlikely(!policy.container_limits);
 }
 
 /* After options are known, or one of them was changed. */
@@ -27,7 +27,7 @@ void limits_end(void);
 /* Whether it is time to read the limits of containers. Needs no lock. */
 bool limits_due(void);
 
-/* Reads them. With purge.c's lock. */
+/* Reads them, and those of addresses. With purge.c's lock. */
 void limits_look(void);
 
 /* The lowest limit of a container, as it was read last; or NO_LIMIT. */
@@ -67,7 +67,7 @@ bool cgroup_parent(struct cgroup *group);
 /* The number that a file holds, or `none`. */
 size_t cgroup_number(const char *text, size_t length, size_t none);
 
-/* The number after `name` in a file of such lines, or 0. */
+/* The number after `name` and a space in a file of such lines, or 0. */
 size_t cgroup_line(const char *text, size_t length, const char *name);
 
 #endif

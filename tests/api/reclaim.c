@@ -6,6 +6,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -51,6 +52,27 @@ TEST_IN_CHILD(huge_from_superslabs)
         do_free(blocks[i]);
     void *huge = do_malloc(55 * MiB);
     CHECK(huge != NULL, "expected 55 MiB of 80, found null");
+}
+
+/* A limit that was set while the program runs: what was freed again and again, and so is kept,
+ * leaves room for others. */
+TEST_IN_CHILD(others_have_room)
+{
+    enum { BLOCKS = 15, ROUNDS = 8 };
+    static void *blocks[BLOCKS];
+    limit_address_space(200 * MiB);
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round == ROUNDS - 1)
+            usleep(300000); /* until the limits are read again */
+        for (int i = 0; i < BLOCKS; i++) {
+            blocks[i] = NEED("malloc", do_malloc(10 * MiB));
+            memset(blocks[i], 1, 10 * MiB);
+        }
+        for (int i = 0; i < BLOCKS; i++)
+            do_free(blocks[i]);
+    }
+    void *other = mmap(NULL, 100 * MiB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(other != MAP_FAILED, "expected 100 MiB of 200 for others, of which all is free");
 }
 
 TEST_IN_CHILD(shrink_stays)
