@@ -167,6 +167,7 @@ static void places(void)
 
     static const size_t sizes[] = {65536, 200704, 1 << 20, 2 << 20, 8 << 20, 1 << 28};
     policy.container_limits = 0; /* a small container would have less kept */
+    limits.stays = true;         /* a look may come at any time */
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (sizes[i] > CLASS_SLICES_MOST) /* no stack holds it */
             policy.keep_bytes = limits.keep = KEEP_ALL;
