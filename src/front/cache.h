@@ -122,6 +122,7 @@ struct cache {
     uint16_t whole;      /* what the map has for a block of whole slices, or NO_WHOLE: in constant
                             caches, and where free looks at more (cache_close); atomic */
     size_t ages;         /* how often its stacks grew older, of all times; lock: cache */
+    bool large_used;     /* large blocks came or went since stacks_age looked; the owner's */
     bool shut;           /* emptied since all caches were closed; the owner's */
     bool asking;         /* the owner asks libc to tell its end; the owner's */
     bool fresh;          /* the owner has not taken malloc's slow path yet; the owner's */

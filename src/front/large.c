@@ -93,6 +93,15 @@ SLOW struct finding large_give(struct cache *cache, unsigned cls, void *p)
     return found;
 }
 
+/* How many of a stack nobody needed for a while. */
+static size_t too_old(const struct cache *cache, unsigned stack)
+{
+    size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
+    if (!stack_is_large(stack))
+        return used / 2;
+    return cache->large_used ? 0 : used;
+}
+
 static size_t ages; /* atomic; how often all stacks grew older */
 
 static COLD struct finding stacks_age_mine(struct cache *cache)
@@ -102,14 +111,14 @@ static COLD struct finding stacks_age_mine(struct cache *cache)
     cache->ages = load_relaxed(&ages);
     for (unsigned stack = begun_from(cache, 0); stack < STACKS;
          stack = begun_from(cache, stack + 1)) {
-        size_t used = stack_used(&cache->bins[BIN_FIRST + stack], &cache->cold[stack]);
-        size_t old = used - used / 2;
+        size_t old = too_old(cache, stack);
         if (old > 0) {
             stack_settle(cache, stack);
             finding_keep(&found, stack_put_oldest(cache, stack, old, false));
         }
         stack_fit(cache, stack);
     }
+    cache->large_used = false;
     large_settle(cache);
     return found;
 }

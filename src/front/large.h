@@ -26,6 +26,7 @@ FAST bool large_pop(struct cache *cache, size_t offset, void **p)
             return false;
     }
     cache->large_bytes -= class_of_offset(offset)->size;
+    cache->large_used = true;
     return true;
 }
 
@@ -36,6 +37,7 @@ FAST bool large_push(struct cache *cache, unsigned cls, void *p)
     if (bytes > cache->large_most || !cache_push_whole(cache, cls, p))
         return false;
     cache->large_bytes = bytes;
+    cache->large_used = true;
     return true;
 }
 
@@ -48,7 +50,8 @@ struct finding large_give(struct cache *cache, unsigned cls, void *p);
 /* Frees all that the stacks hold. */
 struct finding large_empty(struct cache *cache);
 
-/* Frees what nobody needed for a while: of each stack the older half. Those of other threads do so
+/* Frees what nobody needed for a while, in all stacks: of each stack of small blocks the older
+ * half; of large blocks all, if none came or went since the last time. Those of other threads do so
  * when they next enter. */
 struct finding stacks_age(struct cache *cache);
 

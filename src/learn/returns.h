@@ -18,12 +18,6 @@ static inline size_t returns_from(size_t live)
     return larger(live / LAW_IDLE_PART, RETURNS_LEAST);
 }
 
-/* Whether so much more is idle than was, where so much is in use. */
-static inline bool returns_rose(size_t before, size_t idle, size_t live)
-{
-    return idle >= before + returns_from(live);
-}
-
 /* Bytes in use below which little is left of what was; of a small heap there never is. */
 static inline size_t returns_low_from(size_t most)
 {
@@ -39,7 +33,7 @@ static inline size_t returns_below(size_t vain, size_t most)
         return SIZE_MAX;
     if (vain <= most)
         return returns_low_from(most);
-    return vain <= 2 * most ? returns_low_from(most) / LAW_IDLE_PART : 0;
+    return vain <= 2 * most + most / 2 ? returns_low_from(most) / LAW_IDLE_PART : 0;
 }
 
 /* Bytes to be freed until the next look at the time, and at how much is left. */

@@ -88,7 +88,7 @@ static void owe(size_t slices, size_t huge)
 static struct {
     size_t moment; /* since when, in milliseconds */
     size_t clock;  /* the same by the allocation clock */
-    size_t idle;   /* the least that was idle since, and is not owed */
+    size_t left;   /* the least that was free in slabs since memory last went back at once */
 } hold;            /* lock: purge */
 
 static void owe_pages(size_t before)
@@ -104,20 +104,22 @@ static void give_up_pages(void)
     owe_pages(clock_now());
 }
 
-static size_t idle_beside_owed(void)
+static size_t free_in_slabs(void)
 {
     struct slabs_free free = shards_free();
-    size_t idle = use_dirty() + load_relaxed(&use.stacked) + free.bytes - free.absent;
-    return excess(idle, owed.slices * SLICE + owed.huge);
+    return free.bytes - free.absent;
 }
 
-/* Whether clearly more is idle than was left when memory last went back. What the program has now
- * may be all that it will need, and it may make no call any more: so all of it is to go back. */
+/* Whether much is idle: of slabs' free memory what is beyond that which was left when memory last
+ * went back. What the program has now may be all that it will need, and it may make no call any
+ * more: so all of it is to go back. */
 static bool find_much(void)
 {
-    size_t idle = idle_beside_owed();
-    hold.idle = smaller(hold.idle, idle);
-    return returns_rose(hold.idle, idle, use_live()) && use_returns();
+    size_t in_slabs = free_in_slabs();
+    hold.left = smaller(hold.left, in_slabs);
+    size_t beside =
+        excess(use_dirty() + load_relaxed(&use.stacked), owed.slices * SLICE + owed.huge);
+    return beside + in_slabs - hold.left >= returns_from(use_live()) && use_returns();
 }
 
 /* After the own stacks of large blocks were emptied. Also pages of slabs; not each as it becomes
@@ -125,7 +127,7 @@ static bool find_much(void)
 static void owe_all(void)
 {
     owe(slices_dirty(), huge_dirty());
-    hold.idle = idle_beside_owed();
+    hold.left = free_in_slabs();
     give_up_pages();
 }
 
@@ -138,8 +140,7 @@ static struct finding grow_older(void)
         return found;
     use_shrinks(true);
     found = stacks_age(cache_current());
-    struct slabs_free free = shards_free();
-    if (free.bytes - free.absent >= load_relaxed(&use.held) / LAW_SMALL_PART && use_returns())
+    if (free_in_slabs() >= load_relaxed(&use.held) / LAW_SMALL_PART && use_returns())
         give_up_pages();
     return found;
 }

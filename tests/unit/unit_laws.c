@@ -208,13 +208,6 @@ static void much_that_is_idle_goes_back(void)
     EXPECT_EQUAL(returns_from(0), RETURNS_LEAST);
     EXPECT_EQUAL(returns_from(LAW_IDLE_PART * RETURNS_LEAST), RETURNS_LEAST);
     EXPECT_EQUAL(returns_from(LAW_IDLE_PART * GiB), GiB);
-    /* What can't go back is not looked for again until as much more is idle. */
-    EXPECT(!returns_rose(0, GiB / LAW_IDLE_PART - 1, GiB));
-    EXPECT(returns_rose(0, GiB / LAW_IDLE_PART, GiB));
-    EXPECT(!returns_rose(GiB, GiB + GiB / LAW_IDLE_PART - 1, GiB));
-    EXPECT(returns_rose(GiB, GiB + GiB / LAW_IDLE_PART, GiB));
-    EXPECT(!returns_rose(0, RETURNS_LEAST - 1, 0));
-    EXPECT(returns_rose(0, RETURNS_LEAST, 0));
 }
 
 static void the_more_went_back_in_vain_the_less_has_to_be_left(void)
@@ -224,8 +217,8 @@ static void the_more_went_back_in_vain_the_less_has_to_be_left(void)
     EXPECT_EQUAL(returns_below(GiB / 2 + 1, GiB), GiB / 2);
     EXPECT_EQUAL(returns_below(GiB, GiB), GiB / 2);
     EXPECT_EQUAL(returns_below(GiB + 1, GiB), GiB / 2 / LAW_IDLE_PART);
-    EXPECT_EQUAL(returns_below(2 * GiB, GiB), GiB / 2 / LAW_IDLE_PART);
-    EXPECT_EQUAL(returns_below(2 * GiB + 1, GiB), 0);
+    EXPECT_EQUAL(returns_below(2 * GiB + GiB / 2, GiB), GiB / 2 / LAW_IDLE_PART);
+    EXPECT_EQUAL(returns_below(2 * GiB + GiB / 2 + 1, GiB), 0);
 }
 
 static void work_pays_what_went_back_in_vain(void)
@@ -247,7 +240,7 @@ static void a_debt_ends(void)
 {
     EXPECT_EQUAL(returns_debt(MiB, GiB), MiB);
     EXPECT_EQUAL(returns_debt(100 * GiB, GiB), 3 * GiB);
-    EXPECT(returns_paid(returns_debt(SIZE_MAX, GiB), GiB / LAW_WORK_MS, 0) <= 2 * GiB);
+    EXPECT(returns_paid(returns_debt(SIZE_MAX, GiB), GiB / LAW_WORK_MS, 0) <= 2 * GiB + GiB / 2);
 }
 
 static void looks_come_more_often_than_memory_goes_back(void)

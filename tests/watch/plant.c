@@ -61,11 +61,15 @@ static size_t take_and_free(size_t size, size_t bytes, size_t bits)
 /* One block of a page stays. */
 static size_t holes(void) { return take_and_free(256, 64 * MIB, 4096 - 256); }
 
-/* Of runs of eight pages four are free. It is so little that they don't go back at once. */
-static size_t free_pages(void) { return take_and_free(512, 12 * MIB, 4 * 4096); }
-
 /* As idle memory goes back by itself, soon. */
 static void keep_what_is_freed(void) { mallopt(M_TRIM_THRESHOLD, -1); }
+
+/* Of runs of eight pages four are free. */
+static size_t free_pages(void)
+{
+    keep_what_is_freed();
+    return take_and_free(512, 12 * MIB, 4 * 4096);
+}
 
 static size_t mappings(void)
 {
