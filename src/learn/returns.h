@@ -37,7 +37,7 @@ static inline size_t returns_below(size_t vain, size_t most)
 }
 
 /* Bytes to be freed until the next look at the time, and at how much is left. */
-static inline size_t returns_look(size_t live) { return larger(live / LAW_SMALL_PART, LAW_LITTLE); }
+static inline size_t returns_look(size_t live) { return larger(live / LAW_TINY_PART, LAW_LITTLE); }
 
 /* What may be counted as gone back in vain, so that it is paid in the end. */
 static inline size_t returns_debt(size_t vain, size_t most) { return smaller(vain, 3 * most); }

@@ -111,15 +111,16 @@ static size_t free_in_slabs(void)
 }
 
 /* Whether much is idle: of slabs' free memory what is beyond that which was left when memory last
- * went back. What the program has now may be all that it will need, and it may make no call any
- * more: so all of it is to go back. */
+ * went back, and twice that, as the last block of a page frees all of it. What the program has now
+ * may be all that it will need, and it may make no call any more: so all of it is to go back. */
 static bool find_much(void)
 {
     size_t in_slabs = free_in_slabs();
     hold.left = smaller(hold.left, in_slabs);
     size_t beside =
         excess(use_dirty() + load_relaxed(&use.stacked), owed.slices * SLICE + owed.huge);
-    return beside + in_slabs - hold.left >= returns_from(use_live()) && use_returns();
+    size_t idle = beside + 2 * (in_slabs - hold.left);
+    return idle >= returns_from(use_live()) && use_returns();
 }
 
 /* After the own stacks of large blocks were emptied. Also pages of slabs; not each as it becomes

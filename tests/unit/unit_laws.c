@@ -246,7 +246,7 @@ static void a_debt_ends(void)
 static void looks_come_more_often_than_memory_goes_back(void)
 {
     EXPECT_EQUAL(returns_look(0), LAW_LITTLE);
-    EXPECT_EQUAL(returns_look(GiB), GiB / LAW_SMALL_PART);
+    EXPECT_EQUAL(returns_look(GiB), GiB / LAW_TINY_PART);
     for (size_t live = 0; live < GiB; live += MiB)
         EXPECT(2 * returns_look(live) <= returns_from(live));
     EXPECT(returns_low(GiB / 2 - 1, GiB));
